@@ -52,14 +52,14 @@ typedef struct {
 } thrum_scope_t;
 
 /* Begins a scope, with a deadline (ns, CLOCK_MONOTONIC; UINT64_MAX: none but those of scopes around it).
- * From: ULT, external. Errors: EINVAL `scope` is NULL; EPERM the caller is a tasklet or a scheduler; EAGAIN no memory. */
+ * From: ULT, external. Errors: EINVAL `scope` is NULL, or the innermost scope that the caller has begun; EPERM the caller is a tasklet or a scheduler; EAGAIN no memory. */
 int thrum_scope_begin(thrum_scope_t *scope, uint64_t deadline);
 
 /* Spawns a member, which runs fn(arg). Its attributes are `attr`, which may be NULL, and it is cancellable. Returning a number
  * other than 0 is an error and cancels the scope; thrum_exit is a return of 0. It costs some 30 ns more than thrum_spawn.
  *
  * From: the owner and the members; any other thread, while a member that is known to run keeps the scope from ending.
- * Errors: ECANCELED the scope is cancelled, and no thread was created; EINVAL as thrum_spawn, or `attr` says
+ * Errors: ECANCELED the scope is cancelled, and no thread was created; EINVAL as thrum_spawn, or the scope has ended, or `attr` says
  * THRUM_SPAWN_TASKLET; EAGAIN as thrum_spawn. These do not cancel the scope. */
 int thrum_scope_spawn(thrum_scope_t *scope, const thrum_attr_t *attr, int (*fn)(void *arg), void *arg);
 

@@ -304,7 +304,7 @@ typedef struct {
     }
 
 /* The first caller runs fn(arg); all callers return when it is done. If an exception leaves fn, or fn ends its thread, the
- * next caller runs it. Calling it from fn for the same object is a deadlock. After pthread_once of POSIX, and
+ * next caller runs it. Calling it from fn for the same object is a deadlock, which debug builds of the library report. After pthread_once of POSIX, and
  * std::call_once of C++ for exceptions. */
 void thrum_once_call(thrum_once_t *once, void (*fn)(void *arg), void *arg);
 /* The same with a deadline, or without waiting, for another thread's run of fn. The caller's own run of fn is not stopped

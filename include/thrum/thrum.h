@@ -227,7 +227,7 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
  * recursively so that idle workers help; the call waits for these helpers, and is no cancellation point.
  *
  * From: ULT, external.
- * Errors: as thrum_spawn; EPERM the caller is a tasklet or a scheduler. After an error all threads that had been created have
+ * Errors: as thrum_spawn; EINVAL `attr` has a stack of the user's; EPERM the caller is a tasklet or a scheduler. After an error all threads that had been created have
  * been joined, and no handle is valid. After Argobots' ABT_thread_create_many. */
 int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, void *(*fn)(void *),
                      void *args, size_t stride);

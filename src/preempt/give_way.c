@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/misuse.h"
 #include "preempt/mode.h"
 #include "preempt/own_stack.h"
 #include "preempt/requests.h"
@@ -192,5 +193,7 @@ void thrum_nopreempt_begin(void) {
 }
 
 INSIDE_UNCHECKED void thrum_nopreempt_end(void) {
+    if (__builtin_expect(regions_open() == 0, 0))
+        misuse_end("thrum_nopreempt_end: no thrum_nopreempt_begin is open");
     leave();
 }

@@ -141,13 +141,33 @@ static struct call *take_call(struct server *self) {
     return call;
 }
 
+/* On the stack of a thread of the pool while fn runs. */
+struct attempt {
+    uint32_t generation;
+    bool has_returned;
+};
+
+/* Its caller would wait for ever. In the child of a fork that fn called there is none. */
+static void expect_return(const struct attempt *attempt) {
+    if (!attempt->has_returned && pool.generation == attempt->generation)
+        misuse_end("thrum_blocking: the function must return, and not end its kernel thread (pthread_exit, "
+                   "thrum_exit, cancellation)");
+}
+
+static void *call_fn(const struct work *work) {
+    __attribute__((cleanup(expect_return))) struct attempt attempt = {pool.generation, false};
+    void *result = work->fn(work->arg);
+    attempt.has_returned = true;
+    return result;
+}
+
 /* False: this is the child of a fork that fn called, where no thread waits for the result. */
 static bool do_work(struct server *self) {
     uint32_t generation = pool.generation;
     struct work work = self->work;
     arch_float_control_set(work.float_control);
     errno = work.error;
-    work.arg = work.fn(work.arg);
+    work.arg = call_fn(&work);
     if (pool.generation != generation)
         return false;
     work.error = errno;

@@ -190,6 +190,27 @@ INSIDE static struct call *make(struct worker *worker, uint64_t expiry, void (*f
     return call;
 }
 
+/* The handle's second word is the address of the call, which leaves the uppermost bits free: those tell a handle from bytes
+ * that were never one. */
+enum { ADDRESS_BITS = 48 };
+
+static uint64_t check_of(uint64_t ticket, uint64_t address) {
+    return ((ticket + address) * UINT64_C(0x9e3779b97f4a7c15)) >> ADDRESS_BITS;
+}
+
+static thrum_call_t handle_to(const struct call *call, uint64_t ticket) {
+    uint64_t address = (uintptr_t)call;
+    return (thrum_call_t){{ticket, address | check_of(ticket, address) << ADDRESS_BITS}};
+}
+
+/* NULL: it is no handle. */
+static struct call *call_of(thrum_call_t handle) {
+    uint64_t ticket = handle.opaque[0];
+    uint64_t address = handle.opaque[1] & ((UINT64_C(1) << ADDRESS_BITS) - 1);
+    bool is_handle = ticket != 0 && handle.opaque[1] >> ADDRESS_BITS == check_of(ticket, address);
+    return is_handle ? (struct call *)(uintptr_t)address : NULL;
+}
+
 /* Inside. `handle`, unless NULL, is set before the call can begin. EAGAIN: no memory. */
 INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, uint64_t expiry,
                                  void (*fn)(void *), void *arg) {
@@ -203,7 +224,7 @@ INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, ui
     }
     uint64_t ticket = (fetch_add_relaxed(&calls.number, 1) + 1) * CALL_STATES;
     if (handle != NULL)
-        *handle = (thrum_call_t){{ticket, (uintptr_t)call}};
+        *handle = handle_to(call, ticket);
     store_release(&call->ticket, with_state(ticket, worker == NULL ? CALL_ENQUEUED : CALL_STARTING));
     if (worker != NULL)
         start(worker, call, ticket);
@@ -255,7 +276,7 @@ INSIDE static bool try_cancel(struct worker *worker, struct call *call, uint64_t
 }
 
 int thrum_call_cancel(thrum_call_t handle) {
-    struct call *call = (struct call *)(uintptr_t)handle.opaque[1];
+    struct call *call = call_of(handle);
     if (is_null(call))
         return EINVAL;
     struct worker *worker = enter();

@@ -169,12 +169,22 @@ static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
         own_end(self);
 }
 
+/* A scope that its owner has returned from has members that use what is no longer there. */
+static void expect_no_cleanups(const struct thrum_unit *self) {
+    if (self->has_cleanups && self->cleanups != NULL)
+        misuse_end("a thread returned between thrum_scope_begin and thrum_scope_end, or between "
+                   "thrum_cleanup_push and thrum_cleanup_pop");
+}
+
 /* `self` has returned `result`: ends it, and runs those new ones after it that can have its stack. */
 ENTERS static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) {
     for (;;) {
-        if (__builtin_expect(load_relaxed(&self->extras), 0))
+        if (__builtin_expect(load_relaxed(&self->extras), 0)) {
+            if (MISUSE_IS_WATCHED)
+                expect_no_cleanups(self);
             end_extras(self);
+        }
         struct worker *worker = enter_at_end(self);
         self->arg = result;
         bool again;

@@ -132,6 +132,8 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *successor) {
         exit_kernel_thread(result);
     if (load_relaxed(&self->kind) == UNIT_TASKLET)
         refuse("a tasklet must end by returning, not by thrum_exit()");
+    if (load_relaxed(&self->kind) == UNIT_LOOP)
+        refuse("a scheduler's function must end by returning, not by thrum_exit()");
     if (!has_own_stack(self)) {
         fcloseall(); /* what exit() does about streams, and without their locks: a reader may have stdin's */
         refuse("the thread that called thrum_init() must end by returning from main, or by exit()");

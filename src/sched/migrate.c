@@ -87,6 +87,17 @@ void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
     lock_release(&change);
 }
 
+/* It is runnable and in no queue, as far as it shows. */
+static void expect_popped(const struct thrum_unit *unit) {
+    const struct worker *worker = worker_here();
+    if (worker != NULL && worker->current == unit)
+        misuse_end("thrum_pool_push: the thread is the caller");
+    if (load_acquire(&unit->join) == JOIN_ENDED)
+        misuse_end("thrum_pool_push: the thread has ended");
+    if (awaits_kind(load_relaxed(&unit->awaits)) != AWAITS_NOTHING)
+        misuse_end("thrum_pool_push: the thread waits, and was not popped from a pool");
+}
+
 /* The thread is of this pool from here on. */
 void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     if (is_null(pool) || is_null(thread))
@@ -94,6 +105,8 @@ void thrum_pool_push(thrum_pool_t pool, thrum_t thread) {
     if (runtime_has_ended())
         misuse_end("thrum_pool_push: the thread's runtime ended with thrum_fini()");
     enter();
+    if (MISUSE_IS_WATCHED)
+        expect_popped(thread);
     unit_set_pool(thread, pool);
     pool_push(pool, thread);
     leave();

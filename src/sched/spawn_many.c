@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/misuse.h"
+#include "sched/attributes.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -76,6 +77,8 @@ int thrum_spawn_many(size_t count, thrum_t *threads, const thrum_attr_t *attr, v
     if (count == 0)
         return 0;
     if (is_null(threads) || is_null(fn))
+        return EINVAL;
+    if (attr != NULL && attributes_of(attr)->stack_top != NULL) /* which one thread at a time can have */
         return EINVAL;
     if (!unit_here_may_wait())
         return EPERM;

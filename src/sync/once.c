@@ -5,7 +5,8 @@
  *   0 -> RUNNING     the caller that runs it, under SPIN
  *   RUNNING -> DONE  the same, when it has returned
  *   RUNNING -> 0     the same, when an exception or the thread's end left it: all waiters are woken, and one of them tries
- *                    again */
+ *                    again
+ * spare: which thread runs it; checked builds only. */
 #include <errno.h>
 
 #include "sched/cancel.h"
@@ -41,12 +42,22 @@ static void run(struct queue *queue, void (*fn)(void *), void *arg) {
     attempt.outcome = ONCE_DONE;
 }
 
+/* Of two threads whose descriptors are less than 256 GiB apart, not the same. */
+static uint32_t runner_of(struct worker *worker) {
+    return (uint32_t)((uintptr_t)unit_self(worker) / _Alignof(struct thrum_unit));
+}
+
 /* The caller must run it if *mine. ETIMEDOUT: another thread did until then. */
 static int run_or_wait(struct queue *queue, uint64_t deadline, bool *mine) {
     struct worker *worker = enter();
     uint32_t word = word_lock(&queue->word);
     bool in_time = true;
     *mine = word == 0;
+    if (MISUSE_IS_WATCHED && *mine)
+        queue->spare = runner_of(worker);
+    else if (MISUSE_IS_WATCHED && word != ONCE_DONE && deadline == TIMER_NEVER &&
+             queue->spare == runner_of(worker))
+        misuse_end("thrum_once_call: the caller runs the function of this object already");
     if (word == ONCE_DONE || *mine)
         word_unlock(&queue->word, *mine ? ONCE_RUNNING : word);
     else if (deadline == 0) {

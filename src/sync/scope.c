@@ -314,6 +314,8 @@ int thrum_scope_spawn(thrum_scope_t *object, const thrum_attr_t *attr, int (*fn)
     if (is_null(object) || fn == NULL)
         return EINVAL;
     struct scope *scope = scope_of(object);
+    if (load_acquire(&scope->left) == 0)
+        return misuse(EINVAL, "thrum_scope_spawn: this scope has not begun, or has ended");
     if (load_acquire(&scope->result) != 0)
         return ECANCELED;
     enter();
@@ -443,6 +445,8 @@ int thrum_scope_begin(thrum_scope_t *object, uint64_t deadline) {
     if (!unit_here_may_wait())
         return EPERM;
     struct scope *scope = scope_of(object);
+    if (is_innermost(scope))
+        return misuse(EINVAL, "thrum_scope_begin: this scope has begun already");
     *scope = (struct scope){.left = 1, .runtime = runtime_now()};
     scope->cleanup = (struct thrum_cleanup){.fn = owner_ends, .arg = scope};
     scope->parent = scope_here(unit_self(enter()));

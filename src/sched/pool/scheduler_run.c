@@ -74,6 +74,8 @@ void thrum_run(thrum_t unit) {
     if (is_null(unit))
         misuse_null(__func__);
     struct worker *worker = enter();
+    if (worker == NULL || (is_stacked(worker) && stacked_of(worker->current) == NULL))
+        misuse_end("thrum_run: the caller is no scheduler's function (thrum_sched_create_user)");
     if (is_in_region()) {
         unit_wake(worker, unit);
         leave();

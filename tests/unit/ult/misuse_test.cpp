@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "aborts.hpp"
 #include "ult.hpp"
 
 namespace {
@@ -31,20 +32,6 @@ void *nothing(void *arg) {
 void *suspended(void * /*unused*/) {
     thrum_suspend();
     return nullptr;
-}
-
-// `work` ends its process by SIGABRT after a line that has `words` in it.
-void expect_abort(const std::function<void()> &work, const std::string &words) {
-    int status = 0;
-    const std::string said = stderr_of([&] {
-        status = in_child([&] {
-            work();
-            return 0;
-        });
-    });
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "status " << status;
-    EXPECT_NE(said.find(words), std::string::npos) << said;
-    EXPECT_EQ(said.find("assertion"), std::string::npos) << said;
 }
 
 // --- handles ----------------------------------------------------------------------------------------------
