@@ -19,6 +19,7 @@
 #define THRUM_HPP_SCOPE_HPP
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstddef>
@@ -61,8 +62,8 @@ class scope {
         thrum_scope_end(&native_);
     }
 
-    /* Runs f() in a member. By the owner and the members. Throws std::system_error: ECANCELED the scope is cancelled; or
-     * thrum_spawn's errors. */
+    /* Runs f() in a member. By the owner and the members. Throws std::system_error: ECANCELED the scope is cancelled; EINVAL
+     * it was joined; or thrum_spawn's errors. */
     template <class F>
     void run(F &&f) {
         spawn(nullptr, std::forward<F>(f));
@@ -73,9 +74,15 @@ class scope {
     }
 
     /* Waits for all members. Rethrows the exception that cancelled the scope; or throws std::system_error: timed_out by its
-     * deadline; operation_canceled by cancel(), or with a scope around it; no_such_process (ESRCH) the runtime has ended. */
+     * deadline; operation_canceled by cancel(), or with a scope around it; no_such_process (ESRCH) the runtime has ended;
+     * invalid_argument it was joined already. The same, or with a checked library one line and an abort, if the caller has
+     * not begun it, or has begun a scope since that has not ended: then this one has not ended either. */
     void join() {
+        expect_open("thrum::scope::join");
         const int error = thrum_scope_end(&native_);
+        if (error == EINVAL) /* no member's result */
+            detail::fail(error, "thrum::scope::join",
+                         "it is not the innermost scope that the caller has begun");
         joined_ = true;
         if (error == threw)
             std::rethrow_exception(std::exchange(thrown_, nullptr));
@@ -107,6 +114,10 @@ class scope {
         detail::check(thrum_scope_begin(&native_, deadline), "thrum::scope",
                       "no memory, or a caller that cannot wait");
     }
+    void expect_open(const char *what) const {
+        if (joined_) [[unlikely]]
+            detail::fail(EINVAL, what, "it was joined already");
+    }
 
     template <class Work>
     struct member final : detail::made_in_block {
@@ -130,6 +141,7 @@ class scope {
 
     template <class F>
     void spawn(const thrum_attr_t *how, F &&f) {
+        expect_open("thrum::scope::run");
         using made = member<std::decay_t<F>>;
         auto work = std::make_unique<made>(this, std::forward<F>(f));
         const int error = thrum_scope_spawn(&native_, how, made::main, work.get());

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "checked.h"
 #include "hpp.hpp"
 
 namespace {
@@ -117,6 +118,35 @@ TEST_P(HppScope, AnExceptionThatPassesCancelsIt) {
 }
 
 // In join(), or before it: the members have ended when the owner has.
+// After a join that could not be, the scope still waits for its members at its end.
+TEST_P(HppScope, JoinThatCannotBeLeavesItOpen) {
+    if (library_is_checked())
+        GTEST_SKIP() << "a checked library aborts";
+    std::atomic<int> ended{0};
+    {
+        thrum::scope outer;
+        {
+            const thrum::scope inner;
+            outer.run([&] {
+                const Unwinds unwinds{ended};
+                thrum::this_thread::sleep_for(1h);
+            });
+            EXPECT_EQ(error_of([&] { outer.join(); }), EINVAL) << "the inner one has not ended";
+        }
+        outer.run([&] { EXPECT_EQ(error_of([&] { outer.join(); }), EINVAL) << "by a member"; });
+        thrum::this_thread::yield();
+    }
+    EXPECT_EQ(ended, 1);
+}
+
+TEST_P(HppScope, IsJoinedOnce) {
+    thrum::scope scope;
+    scope.join();
+    EXPECT_EQ(error_of([&] { scope.join(); }), EINVAL);
+    EXPECT_EQ(error_of([&] { scope.run([] {}); }), EINVAL);
+    scope.cancel();
+}
+
 TEST_P(HppScope, EndsWithItsOwner) {
     for (const bool joins : {true, false}) {
         std::atomic<int> begun{0}, ended{0}, ended_before{-1};
