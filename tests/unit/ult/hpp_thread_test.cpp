@@ -603,7 +603,8 @@ class HppTerminate : public UltPlain {};
 template <class Body>
 int status_of(const Body &body) {
     return in_child([&body] {
-        std::set_terminate([] { _exit(77); });
+        // which can say what it was
+        std::set_terminate([] { _exit(std::current_exception() != nullptr ? 77 : 78); });
         const thrum::runtime runtime(2);
         body();
         return 1;

@@ -54,16 +54,26 @@ class [[gnu::visibility("default")]] thrown_list {
     /* As thrum_detach. */
     int detach(thrum_t thread) noexcept {
         thrum_mutex_lock(&lock_);
-        const bool is_lost =
-            first_ != nullptr && *find([id = thrum_id(thread)](const thrown &one) { return one.id == id; });
-        const int error = is_lost ? 0 : thrum_detach(thread);
+        const thrown *lost = first_ != nullptr
+                                 ? *find([id = thrum_id(thread)](const thrown &one) { return one.id == id; })
+                                 : nullptr;
+        const int error = lost != nullptr ? 0 : thrum_detach(thread);
         thrum_mutex_unlock(&lock_);
-        if (is_lost)
-            std::terminate();
+        if (lost != nullptr)
+            end_by(lost->what);
         return error;
     }
 
   private:
+    /* In a handler, so that std::terminate's own handler can say which exception it is. */
+    [[noreturn, gnu::cold]] static void end_by(const std::exception_ptr &what) noexcept {
+        try {
+            std::rethrow_exception(what);
+        } catch (...) {
+            std::terminate();
+        }
+    }
+
     /* The link to the entry, or to the end of the list. Under the lock. */
     template <class Condition>
     thrown **find(Condition condition) noexcept {
