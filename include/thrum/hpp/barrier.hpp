@@ -11,9 +11,11 @@
 #define THRUM_HPP_BARRIER_HPP
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 
 #include "thrum/hpp/condition_variable.hpp"
@@ -53,6 +55,22 @@ class barrier {
     void wait(arrival_token &&token) const {
         std::unique_lock lock(mutex_);
         wait_locked(lock, token);
+    }
+    /* False: the phase has not ended, and a stop was requested, or the deadline has come. The caller has arrived all the
+     * same. */
+    bool wait(arrival_token &&token, const std::stop_token &stop) const {
+        std::unique_lock lock(mutex_);
+        return phase_begins_.wait(lock, stop, [&] { return phase_ != token.phase_; });
+    }
+    template <class Rep, class Period>
+    bool wait_for(arrival_token &&token, const std::chrono::duration<Rep, Period> &span) const {
+        std::unique_lock lock(mutex_);
+        return phase_begins_.wait_for(lock, span, [&] { return phase_ != token.phase_; });
+    }
+    template <class Clock, class Duration>
+    bool wait_until(arrival_token &&token, const std::chrono::time_point<Clock, Duration> &deadline) const {
+        std::unique_lock lock(mutex_);
+        return phase_begins_.wait_until(lock, deadline, [&] { return phase_ != token.phase_; });
     }
     void arrive_and_wait() {
         std::unique_lock lock(mutex_);

@@ -32,11 +32,13 @@
 #include <new>
 #include <optional>
 #include <ranges>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
 #include "thrum/hpp/detail/block.hpp"
 #include "thrum/hpp/detail/offer.hpp"
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -154,7 +156,16 @@ class channel {
                 deadline, [=](std::uint64_t ns) { return thrum_channel_send_until(to, from, ns); });
         });
     }
+    /* False also if a stop is requested first. */
+    bool send(T &&value, const std::stop_token &stop) {
+        return send_by(value, [&stop](auto *to, void *from) {
+            return detail::wait_unless_stopped(stop, {THRUM_WAIT_SEND, 0, to, from, {}});
+        });
+    }
     /* These send a copy. */
+    bool send(const T &value, const std::stop_token &stop) requires std::copy_constructible<T> {
+        return send(T(value), stop);
+    }
     bool send(const T &value) requires std::copy_constructible<T> { return send(T(value)); }
     bool try_send(const T &value) requires std::copy_constructible<T> { return try_send(T(value)); }
     template <class Rep, class Period>
@@ -171,6 +182,12 @@ class channel {
 
     /* Empty if the channel is closed and empty; the others also if no value came in time. */
     std::optional<T> receive() { return receive_by(thrum_channel_receive); }
+    /* Likewise if a stop is requested first; then nothing was received. */
+    std::optional<T> receive(const std::stop_token &stop) {
+        return receive_by([&stop](auto *from, void *to) {
+            return detail::wait_unless_stopped(stop, {THRUM_WAIT_RECEIVE, 0, from, to, {}});
+        });
+    }
     std::optional<T> try_receive() { return receive_by(thrum_channel_try_receive); }
     template <class Rep, class Period>
     std::optional<T> receive_for(const std::chrono::duration<Rep, Period> &span) {

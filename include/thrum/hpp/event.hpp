@@ -11,7 +11,9 @@
 #define THRUM_HPP_EVENT_HPP
 
 #include <chrono>
+#include <stop_token>
 
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -29,6 +31,10 @@ class event {
     bool is_set() const noexcept { return thrum_event_try_wait(&native_) == 0; }
 
     void wait() const { thrum_event_wait(&native_); }
+    /* False: it is not set, and a stop was requested. */
+    bool wait(const std::stop_token &stop) const {
+        return is_set() || detail::wait_unless_stopped(stop, waiting()) == 0;
+    }
     template <class Rep, class Period>
     bool wait_for(const std::chrono::duration<Rep, Period> &span) const {
         return thrum_event_wait_until(&native_, detail::deadline_after(span)) == 0;

@@ -20,12 +20,14 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
 #include "thrum/hpp/detail/state.hpp"
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/uncancelled.hpp"
 
 namespace thrum {
@@ -72,6 +74,10 @@ class [[nodiscard]] future {
     template <class Clock, class Duration>
     future_status wait_until(const std::chrono::time_point<Clock, Duration> &deadline) const {
         return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_until(deadline); }));
+    /* False: it is not ready, and a stop was requested. */
+    bool wait(const std::stop_token &stop) const {
+        return is_ready() || detail::wait_unless_stopped(stop, waiting()) == 0;
+    }
     }
 
     /* co_await: as get(), but only the coroutine waits, and it resumes on a thread of its own. */

@@ -8,10 +8,13 @@
 #ifndef THRUM_HPP_LATCH_HPP
 #define THRUM_HPP_LATCH_HPP
 
+#include <chrono>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -34,6 +37,19 @@ class latch {
     }
     bool try_wait() const noexcept { return thrum_latch_try_wait(&native_) == 0; }
     void wait() const { thrum_latch_wait(&native_); }
+    /* False: it is above zero, and a stop was requested. */
+    bool wait(const std::stop_token &stop) const {
+        return try_wait() || detail::wait_unless_stopped(stop, waiting()) == 0;
+    }
+    template <class Rep, class Period>
+    bool wait_for(const std::chrono::duration<Rep, Period> &span) const {
+        return thrum_latch_wait_until(&native_, detail::deadline_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool wait_until(const std::chrono::time_point<Clock, Duration> &deadline) const {
+        return detail::wait_until(
+                   deadline, [this](std::uint64_t ns) { return thrum_latch_wait_until(&native_, ns); }) == 0;
+    }
     void arrive_and_wait(std::ptrdiff_t by = 1) {
         count_down(by);
         wait();

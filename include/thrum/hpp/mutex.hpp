@@ -8,6 +8,14 @@
  *         count++;
  *     }
  *
+ *     const auto add = [&](const std::stop_token &stop) { // waits no longer than until a stop is requested
+ *         if (!mutex.lock(stop))
+ *             return false;
+ *         const std::lock_guard lock(mutex, std::adopt_lock);
+ *         count++;
+ *         return true;
+ *     };
+ *
  * Locks are granted in the order of the requests, and work between ULTs and kernel threads. All of them can wait with a
  * deadline, so timed_mutex is the same as mutex. They are initialised at compile time; destruction does nothing.
  *
@@ -24,9 +32,11 @@
 #include <functional>
 #include <mutex>
 #include <shared_mutex>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -56,6 +66,8 @@ class basic_mutex {
     basic_mutex &operator=(const basic_mutex &) = delete;
 
     void lock() { thrum_mutex_lock(&native_); }
+    /* False: a stop was requested, and it is not locked. */
+    bool lock(const std::stop_token &stop) { return detail::wait_unless_stopped(stop, waiting()) == 0; }
     bool try_lock() { return thrum_mutex_try_lock(&native_) == 0; }
     void unlock() {
         if (thrum_mutex_unlock(&native_) != 0) [[unlikely]]
@@ -73,6 +85,8 @@ class basic_mutex {
     }
 
     native_handle_type native_handle() noexcept { return &native_; }
+    /* For when_any, which locks it. */
+    thrum_wait_t waiting() noexcept { return {THRUM_WAIT_LOCK, 0, &native_, nullptr, {}}; }
 
   private:
     thrum_mutex_t native_ = {{Kind}};
@@ -94,6 +108,8 @@ class shared_mutex {
     shared_mutex &operator=(const shared_mutex &) = delete;
 
     void lock() { thrum_rwlock_write_lock(&native_); }
+    /* False: a stop was requested, and it is not locked. */
+    bool lock(const std::stop_token &stop) { return detail::wait_unless_stopped(stop, waiting()) == 0; }
     bool try_lock() { return thrum_rwlock_try_write_lock(&native_) == 0; }
     void unlock() {
         if (thrum_rwlock_unlock(&native_) != 0) [[unlikely]]
@@ -111,6 +127,9 @@ class shared_mutex {
     }
 
     void lock_shared() { thrum_rwlock_read_lock(&native_); }
+    bool lock_shared(const std::stop_token &stop) {
+        return detail::wait_unless_stopped(stop, {THRUM_WAIT_READ_LOCK, 0, &native_, nullptr, {}}) == 0;
+    }
     bool try_lock_shared() { return thrum_rwlock_try_read_lock(&native_) == 0; }
     void unlock_shared() { unlock(); }
     template <class Rep, class Period>
@@ -125,6 +144,8 @@ class shared_mutex {
     }
 
     native_handle_type native_handle() noexcept { return &native_; }
+    /* For when_any, which locks it as lock() does. */
+    thrum_wait_t waiting() noexcept { return {THRUM_WAIT_WRITE_LOCK, 0, &native_, nullptr, {}}; }
 
   private:
     thrum_rwlock_t native_ = THRUM_RWLOCK_INITIALIZER;

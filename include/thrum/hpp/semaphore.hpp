@@ -12,7 +12,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/time.hpp"
 
 namespace thrum {
@@ -42,6 +44,8 @@ class counting_semaphore {
                       "thrum::counting_semaphore::release", reasons);
     }
     void acquire() { thrum_sem_wait(&native_); }
+    /* False: a stop was requested, and no permit was taken. */
+    bool acquire(const std::stop_token &stop) { return detail::wait_unless_stopped(stop, waiting()) == 0; }
     bool try_acquire() noexcept { return thrum_sem_try_wait(&native_) == 0; }
     template <class Rep, class Period>
     bool try_acquire_for(const std::chrono::duration<Rep, Period> &span) {

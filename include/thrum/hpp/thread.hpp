@@ -4,7 +4,7 @@
  *     thrum::thread ticker([](std::stop_token stop) {
  *         while (!stop.stop_requested()) {
  *             std::puts("tick");
- *             thrum::this_thread::sleep_for(std::chrono::milliseconds(100));
+ *             thrum::this_thread::sleep_for(stop, std::chrono::milliseconds(100)); // ends early if a stop is requested
  *         }
  *     });
  *     thrum::this_thread::sleep_for(std::chrono::seconds(1));
@@ -17,7 +17,8 @@
  * An object may outlive its runtime (runtime.hpp), with which its thread ended. Then join() and detach() throw
  * std::system_error (ESRCH), and the destructor does not wait.
  *
- * STOP TOKENS are the standard's. Functions given to a std::stop_callback must not wait, yield or start threads. The
+ * STOP TOKENS are the standard's. Waits take them too: those for locks, semaphores, events, latches, barriers, channels,
+ * futures and condition variables, and sleeps. In when_any a token is an operand (thrum::stopping). Functions given to a std::stop_callback must not wait, yield or start threads. The
  * standard library identifies threads by kernel thread, and a ULT that waits may resume on another one. They may set a
  * thrum::event or release a semaphore. */
 #ifndef THRUM_HPP_THREAD_HPP
@@ -39,6 +40,7 @@
 
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/launch.hpp"
+#include "thrum/hpp/detail/stop.hpp"
 #include "thrum/hpp/detail/thrown.hpp"
 #include "thrum/hpp/detail/uncancelled.hpp"
 
@@ -226,6 +228,9 @@ class thread {
     mutable std::stop_source stop_{std::nostopstate};
 };
 
+/* Another name of the standard's for it: every thrum::thread can be told to stop, and is joined by its destructor. */
+using jthread = thread;
+
 namespace this_thread {
 
 inline auto get_id() noexcept {
@@ -250,6 +255,18 @@ void sleep_until(const std::chrono::time_point<Clock, Duration> &deadline) {
         thrum_sleep_until(ns);
         return ETIMEDOUT;
     });
+}
+
+/* Until a stop is requested: false. True: it has slept as long as it was to. */
+template <class Rep, class Period>
+bool sleep_for(const std::stop_token &stop, const std::chrono::duration<Rep, Period> &span) {
+    return !detail::stop_flag(stop).wait_until(detail::deadline_after(span));
+}
+template <class Clock, class Duration>
+bool sleep_until(const std::stop_token &stop, const std::chrono::time_point<Clock, Duration> &deadline) {
+    detail::stop_flag flag(stop);
+    return detail::wait_until(deadline,
+                              [&](std::uint64_t ns) { return flag.wait_until(ns) ? 0 : ETIMEDOUT; }) != 0;
 }
 
 } // namespace this_thread

@@ -47,6 +47,8 @@ class offers {
     void add(Operand &operand) noexcept {
         if constexpr (std::derived_from<Operand, offer>)
             add_offer(operand);
+        else if constexpr (requires { operand.add_to(*this); }) /* it has another operand in it */
+            operand.add_to(*this);
     }
 
   private:
@@ -67,7 +69,7 @@ class offers {
 /* These tell each operand how the wait ended, if it has the function for it (when_any.hpp). */
 template <class Operand>
 void tell_sent(Operand &operand, int result) noexcept {
-    if constexpr (std::derived_from<Operand, offer>)
+    if constexpr (requires { operand.sent(); })
         if (result == 0)
             operand.sent();
 }
