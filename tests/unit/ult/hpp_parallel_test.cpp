@@ -152,6 +152,65 @@ TEST_P(HppTaskGroup, ThrowsTheFirstException) {
     });
 }
 
+// Those that look at their token, at once; by whichever of the two ways.
+TEST_P(HppTaskGroup, StopsItsThreads) {
+    everywhere([] {
+        thrum::task_group group;
+        std::atomic<int> stopped{0};
+        for (const bool throws : {true, false}) {
+            stopped = 0;
+            for (int i = 0; i < 10; i++)
+                group.run([&stopped, held = Counted()](const std::stop_token &stop) {
+                    EXPECT_FALSE(thrum::this_thread::sleep_for(stop, 1h));
+                    stopped++;
+                });
+            if (throws) {
+                group.run([] { throw Thrown(); });
+                EXPECT_THROW(group.wait(), Thrown);
+            } else {
+                group.request_stop();
+                EXPECT_TRUE(group.stopping());
+                group.run([&](const std::stop_token &stop) { stopped += stop.stop_requested() ? 1 : 0; });
+                group.wait();
+            }
+            EXPECT_EQ(stopped, throws ? 10 : 11);
+            EXPECT_FALSE(group.stopping()) << "it is as new";
+            EXPECT_FALSE(group.get_stop_token().stop_requested());
+        }
+    });
+}
+
+// A request before there is a token, by an exception.
+TEST_P(HppTaskGroup, ATokenMadeLateIsTold) {
+    thrum::task_group group;
+    group.run([] { throw Thrown(); });
+    EXPECT_TRUE(eventually([&] { return group.stopping(); }));
+    EXPECT_TRUE(group.get_stop_token().stop_requested());
+    EXPECT_THROW(group.wait(), Thrown);
+}
+
+TEST_P(HppTaskGroup, IsWaitedForInTime) {
+    everywhere([] {
+        thrum::task_group group;
+        EXPECT_TRUE(group.wait_for(0s));
+        thrum::event go;
+        std::atomic<int> ended{0};
+        for (int i = 0; i < 10; i++)
+            group.run([&] {
+                go.wait();
+                ended++;
+                if (ended == 10)
+                    throw Thrown();
+            });
+        EXPECT_FALSE(group.wait_for(100us));
+        EXPECT_FALSE(group.wait_until(std::chrono::system_clock::now()));
+        go.set();
+        EXPECT_THROW(group.wait_for(1h), Thrown);
+        EXPECT_EQ(ended, 10);
+        EXPECT_TRUE(group.wait_until(std::chrono::steady_clock::time_point::max()));
+    });
+}
+
 TEST_P(HppTaskGroup, WithAttributes) {
     thrum::pool pool;
     thrum::scheduler all([&] { return pool.pop(); }, pool);
