@@ -36,11 +36,13 @@
 #include "thrum/hpp/mutex.hpp"
 #include "thrum/hpp/parallel.hpp"
 #include "thrum/hpp/pool.hpp"
+#include "thrum/hpp/packaged_task.hpp"
 #include "thrum/hpp/runtime.hpp"
 #include "thrum/hpp/scope.hpp"
 #include "thrum/hpp/semaphore.hpp"
 #include "thrum/hpp/task.hpp"
 #include "thrum/hpp/task_group.hpp"
+#include "thrum/hpp/shared_future.hpp"
 #include "thrum/hpp/thread.hpp"
 #include "thrum/hpp/when_any.hpp"
 #endif

@@ -38,6 +38,13 @@ using std::future_status;
 
 template <class T>
 class promise;
+template <class T>
+class shared_future;
+
+namespace detail {
+template <class Source, class F>
+class then_state;
+}
 
 template <class T>
 class [[nodiscard]] future {
@@ -67,6 +74,10 @@ class [[nodiscard]] future {
         return detail::state_ref(std::move(state_))->result.take();
     }
     void wait() const { expect_outcome()->wait(); }
+    /* False: it is not ready, and a stop was requested. */
+    bool wait(const std::stop_token &stop) const {
+        return is_ready() || detail::wait_unless_stopped(stop, waiting()) == 0;
+    }
     template <class Rep, class Period>
     future_status wait_for(const std::chrono::duration<Rep, Period> &span) const {
         return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_for(span); }));
@@ -74,10 +85,17 @@ class [[nodiscard]] future {
     template <class Clock, class Duration>
     future_status wait_until(const std::chrono::time_point<Clock, Duration> &deadline) const {
         return status(expect_outcome()->wait_by([&](const event &one) { return one.wait_until(deadline); }));
-    /* False: it is not ready, and a stop was requested. */
-    bool wait(const std::stop_token &stop) const {
-        return is_ready() || detail::wait_unless_stopped(stop, waiting()) == 0;
     }
+
+    /* Moves it to a shared_future; include shared_future.hpp for it. */
+    shared_future<T> share();
+
+    /* Runs f(this future) on a thread when it is ready: a future of what f returns. This one is not valid afterwards. The
+     * destructor of the new one waits if that of this one would have. */
+    template <class F>
+    auto then(F &&f) {
+        static_assert(std::is_invocable_v<std::decay_t<F>, future>, "it has to be callable with the future");
+        return detail::then_state<future, std::decay_t<F>>::start(std::move(*this), std::forward<F>(f));
     }
 
     /* co_await: as get(), but only the coroutine waits, and it resumes on a thread of its own. */
@@ -89,6 +107,10 @@ class [[nodiscard]] future {
     thrum_wait_t waiting() const { return expect_outcome()->waiting(); }
 
   private:
+    friend class shared_future<T>;
+    template <class Source, class F>
+    friend class detail::then_state;
+
     struct awaiter {
         future *self;
         detail::continuation waiting;
@@ -183,6 +205,47 @@ class promise {
 };
 
 namespace detail {
+
+/* The state of what then() returns. It is also the continuation in the state of `source`, which holds it until it has run. */
+template <class Source, class F>
+class then_state final : public state<std::invoke_result_t<F, Source>>, continuation {
+    using T = std::invoke_result_t<F, Source>;
+
+  public:
+    template <class Callable>
+    then_state(Source source, Callable &&work)
+        : state<T>(2), continuation{nullptr, nullptr, run, nullptr}, source_(std::move(source)),
+          work_(std::forward<Callable>(work)) {}
+
+    template <class Callable>
+    static future<T> start(Source source, Callable &&work) {
+        const auto &awaited = source.expect_outcome();
+        const std::uint64_t runtime = awaited->runtime;
+        auto *const made = new then_state(std::move(source), std::forward<Callable>(work));
+        future<T> result{state_ref<state<T>>(made)};
+        made->runtime = runtime;
+        if (!made->source_.expect_outcome()->await(made))
+            resume_on_thread(static_cast<continuation *>(made));
+        return result;
+    }
+
+  private:
+    static void run(continuation *self) {
+        const end end{static_cast<then_state *>(self)};
+        end.self->result.run(
+            [self = end.self] { return std::invoke(std::move(self->work_), std::move(self->source_)); });
+    }
+    struct end { /* also if the thread ends inside `work` */
+        then_state *self;
+        ~end() {
+            self->publish();
+            self->leave();
+        }
+    };
+
+    Source source_;
+    F work_;
+};
 
 /* The state of a thread that runs `work`; the thread holds it until it has ended. (`thrum ps` shows the template's first
  * argument as what the thread runs.) */

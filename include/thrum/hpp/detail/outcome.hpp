@@ -72,6 +72,16 @@ class outcome {
             return std::move(value_);
     }
 
+    /* The same for many readers: the value stays. */
+    std::add_lvalue_reference_t<const T> look() const {
+        if (!has_value_) [[unlikely]]
+            throw_what_is_held();
+        if constexpr (std::is_reference_v<T>)
+            return *value_;
+        else if constexpr (!std::is_void_v<T>)
+            return value_;
+    }
+
   private:
     [[noreturn]] __attribute__((noinline)) void throw_what_is_held() const {
         if (thrown_ != nullptr)

@@ -5,10 +5,10 @@
  *
  *   null       nothing yet
  *   waited()   a thread is about to wait for the event
- *   other      the continuation of the coroutine that awaits it
+ *   other      the continuation that was added last, as of a coroutine that awaits it; the others, and waited(), behind it
  *   ready()    the outcome is written, and only the future reads it
  *
- * Transitions: null -> waited() by a waiter; null, waited() -> a coroutine by the future; all -> ready() by the writer of
+ * Transitions: null -> waited() by a waiter; all but ready() -> a continuation by the future; all -> ready() by the writer of
  * the outcome. The last one releases the outcome to the thread that sees ready(). It sets the event unless it found null,
  * when no thread waits for the event. So a result that no thread had to wait for costs one locked instruction.
  *
@@ -49,6 +49,8 @@ loop_place *loop_place_of(std::coroutine_handle<Promise> coroutine) noexcept {
 struct continuation {
     std::coroutine_handle<> coroutine;
     loop_place *place = nullptr;
+    void (*instead)(continuation *self) = nullptr; /* this is called, if it is set */
+    void *next = nullptr;                          /* of those that wait for the same state */
 };
 
 /* For a coroutine that was suspended in the loop of `place`: that loop resumes `other` next. */
@@ -75,7 +77,11 @@ inline void leave_loop_to(const loop_place &place, const continuation &other) no
 
 /* A thread's function. The continuation is in the coroutine's own frame. */
 inline void *resume(void *address) {
-    run_in_turn(*static_cast<const continuation *>(address));
+    auto *const waiting = static_cast<continuation *>(address);
+    if (waiting->instead != nullptr)
+        waiting->instead(waiting);
+    else
+        run_in_turn(*waiting);
     return nullptr;
 }
 
@@ -105,17 +111,19 @@ class state_base : public made_in_block {
         if (before == nullptr)
             return;
         event_.set();
-        if (before != waited())
-            resume_on_thread(before);
+        while (before != nullptr && before != waited())
+            resume_on_thread(std::exchange(before, static_cast<continuation *>(before)->next));
     }
 
     bool is_ready() const noexcept { return word_.load(std::memory_order_acquire) == ready(); }
     /* False: it is ready; the coroutine need not wait. */
     bool await(continuation *waiting) noexcept {
         void *before = word_.load(std::memory_order_acquire);
-        while (before != ready())
+        while (before != ready()) {
+            waiting->next = before;
             if (word_.compare_exchange_weak(before, waiting, std::memory_order_acq_rel))
                 return true;
+        }
         return false;
     }
     void wait() {
