@@ -29,6 +29,7 @@
 #include "thrum/hpp/channel.hpp"
 #include "thrum/hpp/condition_variable.hpp"
 #include "thrum/hpp/event.hpp"
+#include "thrum/hpp/condition_variable_any.hpp"
 #include "thrum/hpp/executor.hpp"
 #include "thrum/hpp/future.hpp"
 #include "thrum/hpp/guards.hpp"

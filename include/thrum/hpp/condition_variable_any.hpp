@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A condition variable for any lock that has lock() and unlock().
+ *
+ *     thrum::shared_mutex mutex;
+ *     thrum::condition_variable_any changed;
+ *     bool ready = false;
+ *     thrum::thread waits([&](const std::stop_token &stop) {
+ *         std::shared_lock lock(mutex);
+ *         changed.wait(lock, stop, [&] { return ready; });
+ *     });
+ *     {
+ *         const std::lock_guard lock(mutex);
+ *         ready = true;
+ *     }
+ *     changed.notify_all();
+ *
+ * As in the standard. It has a mutex of its own and costs about twice as much as a condition_variable: use that one with
+ * mutexes and recursive mutexes. If the wait's thread is cancelled, the lock is locked again before it unwinds. */
+#ifndef THRUM_HPP_CONDITION_VARIABLE_ANY_HPP
+#define THRUM_HPP_CONDITION_VARIABLE_ANY_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "thrum/hpp/condition_variable.hpp"
+#include "thrum/hpp/detail/time.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
+#include "thrum/hpp/mutex.hpp"
+
+namespace thrum {
+
+class condition_variable_any {
+    /* What wait_once calls under the mutex. */
+    auto until_ns(std::uint64_t ns) {
+        return [this, ns](auto &inside) {
+            const int error =
+                thrum_cond_wait_until(changed_.native_handle(), inside.mutex()->native_handle(), ns);
+            return error == 0 ? std::cv_status::no_timeout : std::cv_status::timeout;
+        };
+    }
+
+  public:
+    condition_variable_any() = default;
+    condition_variable_any(const condition_variable_any &) = delete;
+    condition_variable_any &operator=(const condition_variable_any &) = delete;
+
+    /* With the mutex: a thread that has unlocked its lock in order to wait is in the list by then. */
+    void notify_one() noexcept {
+        const std::lock_guard inside(*mutex_);
+        changed_.notify_one();
+    }
+    void notify_all() noexcept {
+        const std::lock_guard inside(*mutex_);
+        changed_.notify_all();
+    }
+
+    template <class Lock>
+    void wait(Lock &lock) {
+        wait_once(lock, nullptr, [this](auto &inside) {
+            changed_.wait(inside);
+            return std::cv_status::no_timeout;
+        });
+    }
+    template <class Lock, class Predicate>
+    void wait(Lock &lock, Predicate is_true) {
+        while (!is_true())
+            wait(lock);
+    }
+
+    template <class Lock, class Clock, class Duration>
+    std::cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline) {
+        return wait_once(lock, nullptr, until(deadline));
+    }
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
+        return wait_stoppably(lock, std::stop_token(), is_true, until(deadline));
+    }
+    template <class Lock, class Rep, class Period>
+    std::cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span) {
+        return wait_once(lock, nullptr, until_ns(detail::deadline_after(span)));
+    }
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span, Predicate is_true) {
+        return wait_stoppably(lock, std::stop_token(), is_true, until_ns(detail::deadline_after(span)));
+    }
+
+    /* Until it is true, or the token is told to stop: whether it is true. */
+    template <class Lock, class Predicate>
+    bool wait(Lock &lock, const std::stop_token &stop, Predicate is_true) {
+        return wait_stoppably(lock, stop, is_true, [this](auto &inside) {
+            changed_.wait(inside);
+            return std::cv_status::no_timeout;
+        });
+    }
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock &lock, const std::stop_token &stop,
+                    const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
+        return wait_stoppably(lock, stop, is_true, until(deadline));
+    }
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock &lock, const std::stop_token &stop, const std::chrono::duration<Rep, Period> &span,
+                  Predicate is_true) {
+        return wait_stoppably(lock, stop, is_true, until_ns(detail::deadline_after(span)));
+    }
+
+  private:
+    /* The caller's lock is unlocked meanwhile. */
+    template <class Lock>
+    class unlocked {
+      public:
+        explicit unlocked(Lock &lock) : lock_(lock) { lock.unlock(); }
+        unlocked(const unlocked &) = delete;
+        ~unlocked() {
+            const detail::uncancelled waiting;
+            lock_.lock();
+        }
+
+      private:
+        Lock &lock_;
+    };
+
+    template <class Clock, class Duration>
+    auto until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return [this, deadline](auto &inside) { return changed_.wait_until(inside, deadline); };
+    }
+
+    /* A stop that was requested is seen under the mutex, under which stop_wakes broadcasts. The mutex is unlocked before the
+     * lock is locked again; it may outlive this object, which another thread may destroy once it has notified all. */
+    template <class Lock, class Wait>
+    std::cv_status wait_once(Lock &lock, const std::stop_token *stop, Wait wait_inside) {
+        const std::shared_ptr<mutex> held(mutex_);
+        std::unique_lock<mutex> first(*held);
+        const unlocked<Lock> outside(lock);
+        std::unique_lock<mutex> inside(std::move(first)); /* destroyed before `outside` */
+        if (stop != nullptr && stop->stop_requested())
+            return std::cv_status::no_timeout;
+        return wait_inside(inside);
+    }
+
+    template <class Lock, class Predicate, class Wait>
+    bool wait_stoppably(Lock &lock, const std::stop_token &stop, Predicate &is_true, Wait wait_inside) {
+        if (is_true())
+            return true;
+        std::optional<detail::stop_wakes<0>> wakes;
+        if (stop.stop_possible())
+            wakes.emplace(stop, changed_.native_handle(), mutex_.get());
+        while (!stop.stop_requested()) {
+            const bool timed_out = wait_once(lock, &stop, wait_inside) == std::cv_status::timeout;
+            if (is_true())
+                return true;
+            if (timed_out)
+                break;
+        }
+        return false;
+    }
+
+    std::shared_ptr<mutex> mutex_ = std::make_shared<mutex>();
+    condition_variable changed_;
+};
+
+} // namespace thrum
+
+#endif
