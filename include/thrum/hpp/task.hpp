@@ -32,6 +32,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "thrum/hpp/await.hpp"
 #include "thrum/hpp/detail/block.hpp"
 #include "thrum/hpp/future.hpp"
 
@@ -48,6 +49,14 @@ template <class T>
 inline constexpr bool keeps_its_place<future<T>> = true;
 template <class T>
 inline constexpr bool keeps_its_place<task<T>> = true;
+template <waitable Operand>
+inline constexpr bool keeps_its_place<Operand> = true;
+template <class Mutex>
+inline constexpr bool keeps_its_place<locking<Mutex>> = true;
+template <>
+inline constexpr bool keeps_its_place<sleeping_for> = true;
+template <>
+inline constexpr bool keeps_its_place<sleeping_until> = true;
 
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable &&object) {

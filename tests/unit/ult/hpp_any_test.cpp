@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// thrum::condition_variable_any.
+// thrum::condition_variable_any; and what coroutines can await besides futures.
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -128,6 +129,140 @@ TEST_P(HppConditionAny, ACancelledWaitHasItsLock) {
     mutex.unlock();
 }
 
+class HppAwaits : public Hpp {};
+
+thrum::task<int> receive_all(thrum::channel<Counted> &channel, thrum::channel<int> &results) {
+    std::optional<Counted> received;
+    int sum = 0;
+    while (co_await channel.receiving(received), received) {
+        sum += received->value();
+        std::optional<int> result = sum;
+        co_await results.sending(result);
+        EXPECT_FALSE(result);
+    }
+    co_return sum;
+}
+
+TEST_P(HppAwaits, Channels) {
+    everywhere([] {
+        thrum::channel<Counted> channel;
+        thrum::channel<int> results;
+        thrum::future<int> sum = thrum::async(receive_all(channel, results));
+        for (int i = 1, expected = 0; i <= 20; i++) {
+            EXPECT_TRUE(channel.send(Counted(i)));
+            expected += i;
+            EXPECT_EQ(results.receive(), expected);
+        }
+        channel.close();
+        EXPECT_EQ(sum.get(), 210);
+    });
+}
+
+thrum::task<int> wait_for_each(thrum::event &event, thrum::latch &latch, thrum::binary_semaphore &sem,
+                               thrum::thread &thread) {
+    co_await event;
+    co_await latch;
+    co_await sem;
+    sem.release();
+    try {
+        co_await thread;
+    } catch (const Thrown &) {
+        co_return 1;
+    }
+    co_return 0;
+}
+
+TEST_P(HppAwaits, WhatWhenAnyWaitsFor) {
+    for (const bool before : {true, false}) {
+        thrum::event event;
+        thrum::latch latch(1);
+        thrum::binary_semaphore sem(0);
+        thrum::thread thread([] { throw Thrown(); });
+        const auto make_ready = [&] {
+            event.set();
+            latch.count_down();
+            sem.release();
+        };
+        if (before)
+            make_ready();
+        thrum::future<int> result = thrum::async(wait_for_each(event, latch, sem, thread));
+        if (!before) {
+            EXPECT_EQ(result.wait_for(100us), thrum::future_status::timeout);
+            make_ready();
+        }
+        EXPECT_EQ(result.get(), 1);
+        EXPECT_TRUE(sem.try_acquire());
+        EXPECT_FALSE(thread.joinable());
+    }
+}
+
+thrum::task<> add_under(thrum::mutex &mutex, long &sum, int times) {
+    for (int i = 0; i < times; i++) {
+        const std::unique_lock lock = co_await thrum::locking(mutex);
+        sum++;
+        if (i % 8 == 0)
+            thrum::this_thread::yield(); // it keeps its thread, which owns the mutex
+    }
+}
+
+TEST_P(HppAwaits, Locks) {
+    thrum::mutex mutex;
+    long sum = 0;
+    const int times = 200 / kStressDivisor;
+    std::vector<thrum::future<void>> tasks;
+    for (int i = 0; i < 8; i++)
+        tasks.push_back(thrum::async(add_under(mutex, sum, times)));
+    thrum::when_all(std::span(tasks));
+    EXPECT_EQ(sum, 8 * times);
+}
+
+thrum::task<int> sleep_twice() {
+    const auto begin = std::chrono::steady_clock::now();
+    co_await thrum::sleeping_for(1ms);
+    co_await thrum::sleeping_until(std::chrono::steady_clock::now() + 1ms);
+    co_await thrum::sleeping_for(-1s);
+    co_await thrum::sleeping_until(std::chrono::steady_clock::time_point::min());
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 2ms);
+    co_return 1;
+}
+
+TEST_P(HppAwaits, Sleep) {
+    everywhere([] {
+        std::vector<thrum::future<int>> sleepers;
+        for (int i = 0; i < 50; i++)
+            sleepers.push_back(thrum::async(sleep_twice()));
+        int sum = 0;
+        for (auto &one : sleepers)
+            sum += one.get();
+        EXPECT_EQ(sum, 50);
+    });
+}
+
+// A coroutine of another library, which knows no loop of tasks.
+struct Foreign {
+    struct promise_type {
+        Foreign get_return_object() const noexcept { return {}; }
+        std::suspend_never initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        void return_void() const noexcept {}
+        void unhandled_exception() const { std::terminate(); }
+    };
+};
+
+TEST_P(HppAwaits, ByAForeignCoroutine) {
+    thrum::event event, over;
+    const auto run = [](thrum::event &awaited, thrum::event &end) -> Foreign {
+        co_await awaited;
+        co_await thrum::sleeping_for(10us);
+        end.set();
+    };
+    run(event, over);
+    EXPECT_FALSE(over.is_set());
+    event.set();
+    over.wait();
+}
+
 ULT_OVER_WORKERS(HppConditionAny);
+ULT_OVER_WORKERS(HppAwaits);
 
 } // namespace
