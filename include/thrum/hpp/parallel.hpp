@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parallel loops, reductions and sorting.
+/* Parallel loops, reductions, scans and sorting.
  *
  *     std::vector<double> numbers(1000000, 2);
  *     thrum::for_each(numbers, [](double &x) { x = x * x; });
@@ -7,6 +7,7 @@
  *     const double sum = thrum::reduce(numbers.begin(), numbers.end(), 0.0);
  *     const long squares = thrum::reduce(0, 1000, 0L, std::plus(), [](long i) { return i * i; });
  *     thrum::sort(numbers, std::greater());
+ *     thrum::inclusive_scan(numbers.begin(), numbers.end(), numbers.begin()); // each becomes the sum up to it
  *
  * A range is halved until at most `grain` elements are left, which one thread processes in order. By default `grain` is an
  * eighth of each worker's share. If a thread cannot be created, the caller processes its part. If several parts throw, the
@@ -19,9 +20,11 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "thrum/hpp/branch.hpp"
 
@@ -107,6 +110,78 @@ struct sum {
     }
 };
 
+/* A scan in two passes over the same parts: what each adds up to, and, once what is before each is known, the results. The first
+ * pass leaves out the last part. `Exclusive`: a result is without its own element. */
+template <bool Exclusive, class T, class I, class Out, class Op>
+class scan {
+  public:
+    scan(I first, Out out, std::size_t count, std::size_t grain, Op &op)
+        : first_(first), out_(out), count_(count), grain_(grain), op_(op), before_((count - 1) / grain + 1) {}
+
+    /* `init` is before the first element, if there is one. */
+    void run(std::optional<T> init) {
+        const std::size_t parts = before_.size();
+        if (parts > 1)
+            for_each_part(parts - 1, [this](std::size_t part) { before_[part + 1].emplace(sum_of(part)); });
+        for (std::size_t part = 0; part < parts; part++) {
+            std::optional<T> sum = std::move(before_[part]); /* of the part before this one */
+            if (init && sum)
+                init.emplace(std::invoke(op_, std::move(*init), std::move(*sum)));
+            else if (sum)
+                init.emplace(std::move(*sum));
+            if (init)
+                before_[part].emplace(*init);
+        }
+        for_each_part(parts, [this](std::size_t part) { write(part); });
+    }
+
+  private:
+    template <class F>
+    void for_each_part(std::size_t parts, F f) {
+        loop<std::size_t, F>{0, 1, f}.run(0, parts);
+    }
+    std::size_t end_of(std::size_t part) const { return std::min(count_, (part + 1) * grain_); }
+
+    T sum_of(std::size_t part) const {
+        T sum = detail::element(first_, part * grain_);
+        for (std::size_t i = part * grain_ + 1; i < end_of(part); i++)
+            sum = std::invoke(op_, std::move(sum), detail::element(first_, i));
+        return sum;
+    }
+    void write(std::size_t part) {
+        std::optional<T> sum = std::move(before_[part]);
+        for (std::size_t i = part * grain_; i < end_of(part); i++) {
+            auto &&place = out_[static_cast<std::iter_difference_t<Out>>(i)];
+            if constexpr (Exclusive) { /* the element may be where its result goes */
+                T next = std::invoke(op_, *sum, detail::element(first_, i));
+                place = std::move(*sum);
+                sum.emplace(std::move(next));
+            } else {
+                if (sum)
+                    sum.emplace(std::invoke(op_, std::move(*sum), detail::element(first_, i)));
+                else
+                    sum.emplace(detail::element(first_, i));
+                place = *sum;
+            }
+        }
+    }
+
+    I first_;
+    Out out_;
+    std::size_t count_, grain_;
+    Op &op_;
+    std::vector<std::optional<T>> before_; /* by part */
+};
+
+template <bool Exclusive, class T, class I, class Out, class Op>
+Out scan_of(I first, I last, Out out, Op &op, std::optional<T> init, std::size_t grain) {
+    const std::size_t count = detail::count(first, last);
+    if (count != 0)
+        scan<Exclusive, T, I, Out, Op>(first, out, count, detail::grain_for(count, grain), op)
+            .run(std::move(init));
+    return out + static_cast<std::iter_difference_t<Out>>(count);
+}
+
 template <class Compare>
 struct sorting {
     std::size_t grain;
@@ -165,6 +240,34 @@ requires(!std::same_as<A, B>) T
     reduce(A first, B last, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
     const detail::bounds<A, B> both(first, last);
     return thrum::reduce(both.first, both.last, std::move(init), std::move(op), std::move(map), grain);
+}
+
+template <class Range, class T, class Op = std::plus<>, class Map = std::identity>
+requires requires(Range &range) {
+    { std::begin(range) } -> std::random_access_iterator;
+    { std::end(range) } -> std::same_as<decltype(std::begin(range))>;
+}
+T reduce(Range &&range, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
+    return thrum::reduce(std::begin(range), std::end(range), std::move(init), std::move(op), std::move(map),
+                         grain);
+}
+
+/* As std::inclusive_scan and std::exclusive_scan: out[i] is the sum, by `op`, of the elements up to i, which is included or not,
+ * and of `init` before them. `op` must be associative; it need not be commutative. It is called about twice for each
+ * element: one thread alone would call it once. `out` may be `first`. Returns the end of the results. If `op` throws, some results may be
+ * there. */
+template <loop_index I, std::random_access_iterator Out, class Op = std::plus<>>
+Out inclusive_scan(I first, I last, Out out, Op op = {}) {
+    using T = std::remove_cvref_t<decltype(detail::element(first, 0))>;
+    return detail::scan_of<false, T>(first, last, out, op, std::optional<T>(), 0);
+}
+template <loop_index I, std::random_access_iterator Out, class Op, class T>
+Out inclusive_scan(I first, I last, Out out, Op op, T init, std::size_t grain = 0) {
+    return detail::scan_of<false, T>(first, last, out, op, std::optional<T>(std::move(init)), grain);
+}
+template <loop_index I, std::random_access_iterator Out, class T, class Op = std::plus<>>
+Out exclusive_scan(I first, I last, Out out, T init, Op op = {}, std::size_t grain = 0) {
+    return detail::scan_of<true, T>(first, last, out, op, std::optional<T>(std::move(init)), grain);
 }
 
 /* As std::sort, which sorts parts of at most `grain` elements. Equal elements may change places. If `compare` throws, or a move,

@@ -375,6 +375,47 @@ TEST_P(HppParallel, Reduce) {
 }
 
 // The first in order, and no part is still running.
+TEST_P(HppParallel, ReducesARange) {
+    const std::vector<int> numbers{1, 2, 3, 4, 5};
+    EXPECT_EQ(thrum::reduce(numbers, 10), 25);
+    EXPECT_EQ(thrum::reduce(
+                  numbers, 1L, std::multiplies(), [](int i) { return 2L * i; }, 1),
+              120 * 32);
+}
+
+// Of all sizes about that of a part; in place, too; the operation is not commutative.
+TEST_P(HppParallel, Scans) {
+    for (const std::size_t count : {0U, 1U, 2U, 7U, 8U, 9U, 16U, 100U, 1000U}) {
+        std::vector<std::string> letters(count), expected(count), found(count);
+        for (std::size_t i = 0; i < count; i++)
+            letters[i] = static_cast<char>('a' + i % 26);
+        std::inclusive_scan(letters.begin(), letters.end(), expected.begin());
+        EXPECT_EQ(thrum::inclusive_scan(letters.begin(), letters.end(), found.begin()), found.end());
+        EXPECT_EQ(found, expected) << count;
+        const std::string init = "init";
+        for (const std::size_t grain : {0U, 1U, 8U}) {
+            std::inclusive_scan(letters.begin(), letters.end(), expected.begin(), std::plus(), init);
+            found = letters;
+            thrum::inclusive_scan(found.begin(), found.end(), found.begin(), std::plus(), init, grain);
+            EXPECT_EQ(found, expected) << count;
+            std::exclusive_scan(letters.begin(), letters.end(), expected.begin(), init);
+            found = letters;
+            thrum::exclusive_scan(found.begin(), found.end(), found.begin(), init, std::plus(), grain);
+            EXPECT_EQ(found, expected) << count;
+        }
+    }
+    std::vector<long> squares(100);
+    thrum::exclusive_scan(0, 100, squares.begin(), 0L, [](long sum, long i) { return sum + i; });
+    EXPECT_EQ(squares[99], 98 * 99 / 2);
+    EXPECT_THROW(thrum::inclusive_scan(0, 100, squares.begin(),
+                                       [](int a, int b) {
+                                           if (b == 50)
+                                               throw Thrown();
+                                           return a + b;
+                                       }),
+                 Thrown);
+}
+
 TEST_P(HppParallel, ThrowsTheFirstException) {
     everywhere([] {
         std::atomic<int> running{0};

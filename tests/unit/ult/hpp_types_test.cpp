@@ -158,6 +158,8 @@ void channels(T &value, std::optional<T> &offered) {
     channel.try_receive();
     channel.receive_for(kSpan);
     channel.receive_until(kMoment);
+    channel.receive(std::stop_token());
+    channel.send(std::move(value), std::stop_token());
     for (T &one : channel)
         static_cast<void>(std::addressof(one));
     static_assert(std::ranges::input_range<thrum::channel<T>>);
@@ -169,6 +171,16 @@ void channels(T &value, std::optional<T> &offered) {
                                                           other.receiving(received)};
     thrum::when_any(std::span(sends));
     thrum::when_any_for(kSpan, std::span(receives));
+    thrum::when_any(thrum::only_if(true, channel.sending(offered)),
+                    thrum::only_if(true, other.receiving(received)), thrum::only_if(true, sends[0]));
+    std::vector<thrum::only_if<typename thrum::channel<T>::sending_t>> switched;
+    switched.emplace_back(true, channel.sending(offered));
+    thrum::when_any(std::span(switched));
+    thrum::when_all_until(kMoment, channel.receiving(received), sends[0]);
+    static_cast<void>([](auto &from, auto &into, auto &out) -> thrum::task<> {
+        co_await from.receiving(into);
+        co_await from.sending(out);
+    }(channel, received, offered));
 }
 
 template <class T>
@@ -192,7 +204,21 @@ void results(T &value) {
     future.wait_for(kSpan);
     future.wait_until(kMoment);
     thrum::when_any(future);
+    thrum::when_all(future);
+    future.wait(std::stop_token());
     static_cast<void>(future.get());
+    const thrum::shared_future<T> shared = promise.get_future().share();
+    [[maybe_unused]] const T &held = shared.get();
+    thrum::when_all_for(kSpan, shared);
+    static_cast<void>(shared.then([](thrum::shared_future<T> one) { return one; }).get());
+    static_cast<void>(promise.get_future().then([](thrum::future<T> one) { return one.get(); }).get());
+    static_cast<void>([](thrum::shared_future<T> one) -> thrum::task<> {
+        [[maybe_unused]] const T &value_of_it = co_await one;
+    }(shared));
+    thrum::packaged_task<T(T &)> task([](T &one) { return T(std::move(one)); });
+    static_cast<void>(task.get_future());
+    task(value);
+    task.reset();
     static_cast<void>(thrum::async([](T one) { return T(std::move(one)); }, std::move(value)).get());
     static_cast<void>(thrum::async(awaits_it<T>(std::move(value))).get());
     thrum::thread([](T &&) {}, std::move(value)).join();
@@ -285,6 +311,8 @@ template <class F>
 void runs_alone(F &&f) {
     runs(std::forward<F>(f));
     thrum::task_group().run(std::forward<F>(f));
+    if constexpr (std::is_invocable_v<std::decay_t<F> &>)
+        thrum::packaged_task<void()>(std::forward<F>(f))();
     thrum::executor().execute(std::forward<F>(f));
     thrum::parallel_invoke(std::forward<F>(f), std::forward<F>(f));
     static_cast<void>(thrum::branch(std::nothrow, std::forward<F>(f)).join());
@@ -335,6 +363,17 @@ void runs_alone(F &&f) {
     static_cast<void>(thrum::reduce(text.begin(), text.end(), std::string(), std::plus<>(),
                                     [](char c) { return std::string(1, c); }));
     static_cast<void>(thrum::reduce(begin, begin + 3, 0L));
+    static_cast<void>(thrum::reduce(few, 0L));
+    static_cast<void>(thrum::reduce(
+        std::span(begin, 3), values::Pod(), [](auto a, auto) { return a; },
+        [](int) { return values::Pod(); }));
+    thrum::inclusive_scan(begin, begin + 3, few.begin());
+    thrum::inclusive_scan(0U, 7U, begin, std::plus<>(), 1L, 2);
+    thrum::inclusive_scan(pods.begin(), pods.end(), pods.begin(), [](auto a, auto) { return a; });
+    std::vector<std::string> parts;
+    thrum::exclusive_scan(parts.begin(), parts.end(), parts.data(), std::string());
+    std::vector<bool> bits;
+    thrum::exclusive_scan(begin, begin, bits.begin(), false, std::logical_or<>());
     static_cast<void>(thrum::reduce(
         std::uint8_t{0}, std::uint8_t{3}, values::Colour(), [](auto a, auto) { return a; },
         [](int) { return values::Colour(); }));
@@ -396,7 +435,18 @@ void waits_for(const Span &span) {
     event.wait_for(span);
     thrum::counting_semaphore<1000>(0).try_acquire_for(span);
     thrum::when_any_for(span, event);
+    thrum::when_all_for(span, event);
+    thrum::latch(0).wait_for(span);
+    thrum::barrier<> barrier(1);
+    barrier.wait_for(barrier.arrive(), span);
+    thrum::task_group().wait_for(span);
+    thrum::condition_variable_any any;
+    std::shared_lock shares(shared);
+    any.wait_for(shares, span);
+    any.wait_for(lock, std::stop_token(), span, [] { return true; });
     thrum::this_thread::sleep_for(span);
+    thrum::this_thread::sleep_for(std::stop_token(), span);
+    static_cast<void>(thrum::sleeping_for(span));
 }
 
 template <class Moment>
@@ -415,7 +465,16 @@ void waits_until(const Moment &moment) {
     thrum::binary_semaphore(0).try_acquire_until(moment);
     const thrum::latch latch(1);
     thrum::when_any_until(moment, event, latch);
+    thrum::when_all_until(moment, event, latch);
+    latch.wait_until(moment);
+    thrum::barrier<> barrier(1);
+    barrier.wait_until(barrier.arrive(), moment);
+    thrum::task_group().wait_until(moment);
+    thrum::condition_variable_any any;
+    any.wait_until(lock, moment, [] { return true; });
+    any.wait_until(lock, std::stop_token(), moment, [] { return true; });
     thrum::this_thread::sleep_until(moment);
+    thrum::this_thread::sleep_until(std::stop_token(), moment);
 }
 
 [[maybe_unused]] void times() {
