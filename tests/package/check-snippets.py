@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ctest: the examples in the public headers, the documents and the manual pages compile, and so do the prototypes
 in the manual pages' synopses, beside the headers that they repeat. Each public function of libthrum stands in a synopsis,
-and each struct that a page shows has the members that it has in the headers.
+each page of section 3 has an example, and each struct that a page shows has the members that it has in the headers.
 
     check-snippets.py SOURCE_FOLDER COMPILER_FOR_C COMPILER_FOR_C++ [--print FILE]
 
@@ -201,6 +201,10 @@ def main():
                 check(declarations + "\n", f"{path.name}, SYNOPSIS")
                 check(declarations + "\n", f"{path.name}, SYNOPSIS", "c++")
                 described.update(re.findall(r"\b(thrum_\w+)\(", declarations))
+                examples = re.search(r"^\.SH EXAMPLES\n(.*?)^\.SH", text, re.M | re.S)
+                if not examples or not of_page(examples.group(1)):
+                    print(f"{path.name}: no example")
+                    good = False
             for name, body in STRUCT.findall(plain(text)):
                 if of_struct(body) != structs.get(name):
                     print(f"{path.name}: struct {name} is another one than in the headers")
