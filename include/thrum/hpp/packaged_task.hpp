@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A function whose result or exception goes to a future; whoever has the object calls it.
+/* A function whose result or exception goes to a future; the thread that has the object calls it.
  *
  *     thrum::packaged_task<int(int)> square([](int number) { return number * number; });
  *     thrum::future<int> result = square.get_future();
