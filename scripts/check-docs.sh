@@ -80,7 +80,7 @@ for document in "${documents[@]}"; do
     while read -r target; do
         count=$((count + 1))
         [[ -e $folder/$target ]] || { echo "$document: the link to $target leads nowhere" >&2; failed=1; }
-    done < <(grep -oE '\]\([^)# ]+' "$document" | cut -c3- | grep -vE '^https?:|^(int|double|std::)' || true)
+    done < <(grep -oE '\]\([^)# ]+' "$document" | cut -c3- | grep -vE '^https?:|^(int|double|const|std::|thrum::)' || true)
     [[ $document != CHANGELOG.md ]] || continue # its files are those of the time
     while read -r target; do
         count=$((count + 1))

@@ -19,6 +19,7 @@
  * Reclamation and ABA. Calls lie in a slab, which is never unmapped: a canceller with an old handle reads a ticket, and its
  *   number is not that of the handle. A starter that has lost the race to its own tasklet likewise fails its last cas. A
  *   canceller uses the call after its cas: so that cas makes it STOPPING, in which the tasklet does not free it.
+ * Modelled in tests/model/call.pml.
  * The end of the runtime frees all calls (calls_forget); those that are found in no heap are in the list as well. */
 #include "sched/call.h"
 

@@ -18,7 +18,8 @@
  *   2. It cancels the call at the deadline. If that has begun it waits for its end.
  *   3. It takes the scope off its parent's list. If a canceller of the parent holds it, it waits for that one.
  *   4. From here no other thread knows the scope. It gives the records back.
- *   A member's last access is to `left`, or if it is the last one of all, to the event, which may be freed when it is seen set. */
+ *   A member's last access is to `left`, or if it is the last one of all, to the event, which may be freed when it is seen set.
+ * Modelled in tests/model/scope.pml. */
 #include "sync/scope.h"
 
 #include <errno.h>
