@@ -6,7 +6,7 @@
 
 passed=0 failed=0 skipped=0
 jobs=$(nproc)
-test_jobs=$((2 * jobs)) # most tests wait for most of their time; those that want all CPUs say so (PROCESSORS)
+test_jobs=$((3 * jobs)) # most tests wait for most of their time; those that want all CPUs say so (PROCESSORS)
 launcher=() # what ctest is started with, if anything
 # Whether a compiler warning is an error; not said, a build stays as it is, for a change of this option compiles everything
 # again. Out of the environment before a test starts: libthrum reports a variable THRUM_... that it does not know.

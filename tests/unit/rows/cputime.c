@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Row "cputime": the CPU-time clock of a thread starts at zero, through every door: CLOCK_THREAD_CPUTIME_ID,
-// pthread_getcpuclockid, getrusage(RUSAGE_THREAD), timers and sleeps on that clock. The predecessor used 300 ms.
+// pthread_getcpuclockid, getrusage(RUSAGE_THREAD), timers and sleeps on that clock. The predecessor used 150 ms.
 
 #include <signal.h>
 #include <sys/resource.h>
 
 #include "child.h"
 
-enum { BURNT_MS = 300, FRESH_MS = 100 };
+enum { BURNT_MS = 150, FRESH_MS = 75 };
 
 static double clock_ms(clockid_t clock) {
     struct timespec now;
