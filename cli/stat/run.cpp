@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,6 +127,9 @@ class Child {
     Child &operator=(const Child &) = delete;
 
     pid_t pid() const { return pid_; }
+    // Returns when all is done that precedes the program: neither its time nor its CPU time is the program's. Throws Failure
+    // where that cannot be done.
+    void wait_until_ready();
     // Returns when it has become the program. Throws Failure where it cannot.
     void release();
     // As waitpid(2), once it has ended: it need not be ended any more.
@@ -136,6 +140,10 @@ class Child {
     [[noreturn]] void exec_program(const StreamFiles &files, const Streams &streams,
                                    const Interrupts &interrupts, const cpu_set_t *processors);
     [[noreturn]] void give_up(int error) const;
+    // The next number that it says; 0 where it says none.
+    int heard() const;
+
+    static constexpr int kReady = 0; // else what errno says
 
     std::string path_;
     std::vector<char *> arguments_, shell_arguments_, variables_;
@@ -184,6 +192,8 @@ void Child::exec_program(const StreamFiles &files, const Streams &streams, const
     interrupts.restore_in_child();
     char go;
     close(gate_[1]);
+    if (write(word_[1], &kReady, sizeof kReady) < 0)
+        _exit(kFailed);
     while (read(gate_[0], &go, 1) < 0 && errno == EINTR)
         continue;
     execve(path_.c_str(), arguments_.data(), variables_.data());
@@ -198,14 +208,23 @@ void Child::give_up(int error) const {
     _exit(kNotExecutable);
 }
 
+int Child::heard() const {
+    int number = 0;
+    ssize_t got;
+    while ((got = read(word_[0], &number, sizeof number)) < 0 && errno == EINTR)
+        continue;
+    return got == static_cast<ssize_t>(sizeof number) ? number : 0;
+}
+
+void Child::wait_until_ready() {
+    if (const int error = heard(); error != kReady)
+        throw not_executed(path_, error);
+}
+
 void Child::release() {
     close(gate_[1]); // which reads as the end of the file
     gate_[1] = -1;
-    int error = 0;
-    ssize_t got;
-    while ((got = read(word_[0], &error, sizeof error)) < 0 && errno == EINTR)
-        continue;
-    if (got == static_cast<ssize_t>(sizeof error))
+    if (const int error = heard(); error != 0)
         throw not_executed(path_, error);
 }
 
@@ -407,15 +426,26 @@ std::string text_of_file(const std::string &path) {
     return text.str();
 }
 
-// Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches.
+// CPU time of all threads of a process, of those as well that have ended, to the nanosecond. Nothing where it is gone.
+std::optional<double> process_cpu(pid_t pid) {
+    clockid_t clock;
+    timespec time;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+        return std::nullopt;
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches. The file has times in
+// clock ticks of 10 ms, which of a short look are much: their sum is that of the clock.
 std::optional<Account> account_of(pid_t pid) {
     const auto stat = process::stat(pid);
     if (!stat || stat->has_ended())
         return std::nullopt;
     Account account;
     account.faults_major = stat->faults_major;
-    account.user = stat->user;
-    account.system = stat->system;
+    const double cpu = process_cpu(pid).value_or(stat->cpu());
+    account.system = std::min(stat->system, cpu);
+    account.user = cpu - account.system;
     return account;
 }
 
@@ -456,14 +486,14 @@ void take_difference(const Account &before, const Account &after, Measured &meas
     measured.faults_major = grown(before.faults_major, after.faults_major);
 }
 
-// Of a process with one thread, so far.
-double process_cpu(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
-    double run_ns = 0;
-    return file >> run_ns ? run_ns * 1e-9 : 0;
-}
-
 } // namespace
+
+// The kernel divides a time by the ticks that it saw in each mode: of a short program all may count as user time.
+void leave_out_cpu(double seconds, Measured &measured) {
+    const double system = std::min(seconds, measured.system);
+    measured.system -= system;
+    measured.user = std::max(0.0, measured.user - (seconds - system));
+}
 
 // --- threads -------------------------------------------------------------------------------------------
 
@@ -513,14 +543,15 @@ Measured run(const Launch &launch, const Streams &streams, const std::vector<Lay
     Measured measured;
     const std::vector<std::string> environment = environment_of(launch, layers);
     Child child(launch, streams, environment, interrupts);
+    child.wait_until_ready();
     for (Layer *layer : layers)
         layer->forked(child.pid());
     const Moment before = moment_now();
-    const double before_program = process_cpu(child.pid());
+    const double before_program = process_cpu(child.pid()).value_or(0);
     Clockwork clockwork(child.pid(), layers, on_tick);
     child.release();
     wait_for(child, launch.time_limit, streams, clockwork, interrupts, measured);
-    measured.system = std::max(0.0, measured.system - before_program);
+    leave_out_cpu(before_program, measured);
     measured.load = load_between(before, moment_now());
     measured.run_delay = clockwork.threads().run_delay();
     measured.most_threads = std::max(1U, clockwork.threads().most());
@@ -536,9 +567,12 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
     const double took_from = seconds_now();
     take_switches(pid, *before);
     const double seldom = std::max(kTick, (seconds_now() - took_from) / kPart);
-    Account after = *before;
     Moment load_before = moment_now();
     Clockwork clockwork(pid, layers, on_tick);
+    if (const std::optional<Account> now =
+            account_of(pid)) // what it used meanwhile is not of the time that begins
+        take_times(*now, *before);
+    Account after = *before;
     clockwork.threads().look();
     clockwork.threads().leave_out_what_was();
     double looked = 0, switches_at = seldom;
@@ -563,8 +597,9 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
         take_switches(pid, after);
         switches_at = clockwork.elapsed() + seldom;
     }
+    const std::optional<Account> last = account_of(pid);
     measured.wall = clockwork.elapsed();
-    if (const std::optional<Account> last = account_of(pid)) {
+    if (last) {
         take_times(*last, after);
         take_switches(pid, after);
     }

@@ -125,6 +125,61 @@ TEST(StatLooks, ASweepInWhichANumberFailsSaysSo) {
         << ended.err;
 }
 
+// --- CPU time -----------------------------------------------------------------------------------------------
+
+// What a process does before it becomes the program is not the program's, nor is the time that it takes.
+TEST(StatLooks, TheClockBeginsWhenTheProcessIsReady) {
+    struct Ready : thrum::stat::Layer {
+        void forked(pid_t child) override {
+            session = getsid(child);
+            char path[64] = {};
+            const std::string output = "/proc/" + std::to_string(child) + "/fd/1";
+            EXPECT_GT(readlink(output.c_str(), path, sizeof path - 1), 0);
+            to = path;
+            pid = child;
+        }
+        void poll(double) override {}
+        pid_t pid = 0, session = 0;
+        std::string to;
+    };
+    for (int i = 0; i < 10; i++) {
+        Ready ready;
+        thrum::Interrupts interrupts;
+        thrum::stat::run({"/bin/true", {"true"}, {}}, {}, {&ready}, interrupts, [] {});
+        EXPECT_EQ(ready.session, ready.pid);
+        EXPECT_EQ(ready.to, "/dev/null");
+    }
+}
+
+// The kernel has divided the time: of a short program it may have put all into one part.
+TEST(StatLooks, WhatIsNotTheProgramsIsLeftOutOfBothParts) {
+    thrum::stat::Measured measured;
+    measured.user = 5;
+    measured.system = 2;
+    thrum::stat::leave_out_cpu(1, measured);
+    EXPECT_EQ(measured.system, 1);
+    EXPECT_EQ(measured.user, 5);
+    thrum::stat::leave_out_cpu(3, measured);
+    EXPECT_EQ(measured.system, 0);
+    EXPECT_EQ(measured.user, 3);
+    thrum::stat::leave_out_cpu(4, measured);
+    EXPECT_EQ(measured.user, 0);
+}
+
+// One thread uses one CPU at most, however short the look: /proc tells of times in steps of 10 ms.
+TEST(StatLooks, OneThreadUsesOneCpuAtMost) {
+    const Running process({"/bin/sh", "-c", "echo ready; while :; do :; done"});
+    thrum::Interrupts interrupts;
+    for (int i = 0; i < 8; i++) {
+        const thrum::stat::Measured measured =
+            thrum::stat::watch(process.pid(), 0.013, {}, interrupts, [] {});
+        EXPECT_LE(measured.user + measured.system, measured.wall);
+    }
+    kill(process.pid(), SIGKILL);
+}
+
+// --- all of the command --------------------------------------------------------------------------------------
+
 #ifdef CLI_ELFUTILS // which finds what is waited for
 
 // However many threads wait for messages that do not come: those that work wait for a lock, and that is what is told.
