@@ -45,9 +45,31 @@ void add(const std::vector<Site> &sites, double Module::*share, std::map<std::st
     }
 }
 
+// Of sites with a function in it that has no name.
+double made_share(const std::vector<Site> &sites) {
+    double share = 0;
+    for (const Site &site : sites)
+        if (std::any_of(site.stack.begin(), site.stack.end(), [](const Frame &frame) {
+                return frame.module == kMadeCode && frame.function.empty();
+            }))
+            share += site.share;
+    return share;
+}
+
+void add_made_code(const Report &report, std::vector<std::string> &sentences) {
+    const double waiting = made_share(report.waits), burning = made_share(report.burns);
+    if (std::max(waiting, burning) < kWorthSaying)
+        return;
+    sentences.push_back("no names of code compiled at run time, which " +
+                        fixed(100 * std::max(waiting, burning), 0) + " % of " +
+                        (waiting > burning ? "waits for locks" : "CPU time") +
+                        " went through: let the program write them to /tmp/perf-PID.map "
+                        "(java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, node --perf-basic-prof, python -X perf)");
+}
+
 } // namespace
 
-std::vector<std::string> nameless_libraries(const Report &report) {
+std::vector<std::string> nameless_code(const Report &report) {
     std::map<std::string, Module> modules;
     add(report.waits, &Module::waiting, modules);
     add(report.burns, &Module::burning, modules);
@@ -56,6 +78,7 @@ std::vector<std::string> nameless_libraries(const Report &report) {
             !is_of_libc(site.stack.front()))
             modules[site.stack.front().module].inside += site.share;
     std::vector<std::string> sentences;
+    add_made_code(report, sentences);
     for (const auto &[name, module] : modules) {
         const double share = module.has_names ? module.inside : std::max(module.waiting, module.burning);
         if (module.is_users || share < (module.has_names ? kMuchInside : kWorthSaying))

@@ -13,6 +13,8 @@ namespace thrum::stat {
 namespace {
 
 std::string in_module(const Frame &frame) {
+    if (begins_with(frame.module, "(")) // no file: an offset would be none
+        return frame.module;
     char offset[32];
     std::snprintf(offset, sizeof offset, "0x%llx", static_cast<unsigned long long>(frame.offset));
     return frame.module.empty() ? offset : frame.module + "+" + offset;

@@ -28,6 +28,9 @@ struct Frame {
     std::uint64_t begin = 0;  // where a function without a name begins, as `offset`; 0: not known
 };
 
+// The module of code in memory that no file is mapped to. It has no offset.
+constexpr const char *kMadeCode = "(compiled at run time)";
+
 // What a futex word belongs to.
 enum class LockKind : std::uint8_t {
     kUnknown,

@@ -330,7 +330,7 @@ void Unwinder::State::name_jit(std::uint64_t address, Frame &frame) {
         return;
     frame.function = name->function;
     frame.offset = name->offset;
-    frame.module = "(compiled at run time)";
+    frame.module = kMadeCode;
     frame.is_user = !lock_table().is_runtime(frame);
 }
 
@@ -340,6 +340,8 @@ void Unwinder::State::place_by_mapping(std::uint64_t address, Frame &frame) {
     frame.module = mapping != nullptr && !mapping->path.empty() ? mapping->path : "(unknown)";
     if (mapping == nullptr || !mapping->is_of_file() || mapping->inode == 0 ||
         begins_with_any(mapping->path, kFilesOfNoName)) {
+        if (mapping != nullptr && mapping->is_executable && mapping->path[0] != '[')
+            frame.module = kMadeCode;
         name_jit(address, frame);
         return;
     }

@@ -169,7 +169,7 @@ void conclude(Report &report, const std::string &failure) {
             one = finding("inconclusive", "The program failed", "Find out why first: its times mean nothing.",
                           Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
-    for (std::string &sentence : nameless_libraries(report))
+    for (std::string &sentence : nameless_code(report))
         report.warnings.push_back(std::move(sentence));
 }
 

@@ -493,7 +493,7 @@ TEST(StatRules, LibrariesInWhichMuchTimeIsSpentAreTold) {
                    0.5);
         made.burns({library("", stub), own("pack")}, 0.2, 0.2);
         std::string text;
-        for (const std::string &note : thrum::stat::nameless_libraries(made.concluded()))
+        for (const std::string &note : thrum::stat::nameless_code(made.concluded()))
             text += note + "\n";
         return text;
     };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "place.hpp"
+#include "stat/names.hpp"
 #include "stat/rules.hpp"
 #include "stat_case.hpp"
 
@@ -274,6 +275,21 @@ TEST(StatRules, LibrariesWithoutNames) {
     ASSERT_EQ(waits.concluded().warnings.size(), 1U);
     EXPECT_NE(waits.report.warnings.front().find("libpool.so.1"), std::string::npos);
     EXPECT_NE(waits.report.warnings.front().find("100 % of waits for locks"), std::string::npos);
+}
+
+// It is in no file, so there is no offset to tell, and how its names are to be had is said.
+TEST(StatRules, CodeCompiledAtRunTime) {
+    const Frame made = library("", thrum::stat::kMadeCode);
+    EXPECT_EQ(thrum::stat::frame_name(made), "(compiled at run time)");
+    EXPECT_EQ(thrum::stat::frame_place(made), "(compiled at run time)");
+    const std::vector<std::string> said = warnings_of(0.6, made);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_EQ(said.front(),
+              "no names of code compiled at run time, which 60 % of CPU time went through: let the program "
+              "write them to /tmp/perf-PID.map (java -XX:+UnlockDiagnosticVMOptions "
+              "-XX:+DumpPerfMapAtExit, node --perf-basic-prof, python -X perf)");
+    EXPECT_TRUE(warnings_of(0.6, library("Main.run", thrum::stat::kMadeCode)).empty());
+    EXPECT_TRUE(warnings_of(0.02, made).empty());
 }
 
 } // namespace
