@@ -89,6 +89,12 @@ std::string text_of(const Scaling &scaling) {
     return text + residual;
 }
 
+// As the verdict has it, beyond what the runs can tell.
+bool is_slower(const Point &first, const Point &point) {
+    const Interval &known = point.speedup;
+    return (known.count > 0 ? known : speedup_interval(first, point, {})).high < 1;
+}
+
 const Point *best_of(const Report &report) {
     const auto best =
         std::min_element(report.points.begin(), report.points.end(),
@@ -162,9 +168,8 @@ void add_scaling(Report &report) {
     const Point *best = best_of(report);
     if (best->threads == 1) {
         const bool is_sure =
-            std::all_of(report.points.begin(), report.points.end(), [best](const Point &point) {
-                return &point == best || point.wall.low > best->wall.high;
-            });
+            std::all_of(report.points.begin(), report.points.end(),
+                        [best](const Point &point) { return &point == best || is_slower(*best, point); });
         report.scaling_text = is_sure ? "Retrograde: best at 1 thread (no scaling model fitted)."
                                       : "No number of threads is faster than 1 (no scaling model fitted).";
         return;

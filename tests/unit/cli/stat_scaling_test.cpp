@@ -103,6 +103,12 @@ TEST(StatScaling, OneThreadIsTheBestByChance) {
     EXPECT_EQ(report.scaling_text, "No number of threads is faster than 1 (no scaling model fitted).");
 }
 
+// One run of each shows no difference of a few percent.
+TEST(StatScaling, WhatIsWithinTheNoiseIsNotRetrograde) {
+    const Report report = report_of({{1, 0.712}, {2, 0.714}}, 2);
+    EXPECT_EQ(report.scaling_text, "No number of threads is faster than 1 (no scaling model fitted).");
+}
+
 TEST(StatScaling, NothingToCompareWith) {
     EXPECT_EQ(report_of({{4, 1}}, 4).scaling_text, "");
     EXPECT_FALSE(report_of({{2, 1}, {3, 0.8}, {4, 0.7}, {5, 0.6}, {6, 0.5}}, 8).scaling);
