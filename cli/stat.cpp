@@ -220,9 +220,11 @@ void add_options(Command &command, Options &options) {
              "Write the report (text, or with --json the object) to FILE; -:\n"
              "stdout, and the program's own stdout goes to stderr",
              options.output);
-    command.value(
-        "--timeout", "SECONDS", "Kill a run that takes longer, and give up",
-        [&options](const std::string &text) { options.time_limit = parse_seconds("--timeout", text); });
+    command.value("--timeout", "SECONDS", "Kill a run that takes longer, and give up",
+                  [&options](const std::string &text) {
+                      options.time_limit = parse_seconds("--timeout", text);
+                      options.time_limit_text = text;
+                  });
     add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
     add_file(command, "--trace", "Also write a trace of the threads, for ui.perfetto.dev", options.trace);
     add_file(command, "--folded", "Also write folded stacks, for flame graphs", options.folded);

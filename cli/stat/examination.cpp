@@ -113,7 +113,7 @@ Streams Examination::streams(bool first) const {
 
 void Examination::show_progress(const std::string &note) {
     if (!progress_)
-        progress_ = std::make_unique<Progress>(!options_.show_output);
+        progress_ = std::make_unique<Progress>(!options_.show_output, note);
     const double last =
         runs_.empty() || runs_.back().measured.empty() ? 0 : runs_.back().measured.back().wall;
     progress_->set_done(done_, last, note);
@@ -131,7 +131,7 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
         warn("the program left processes running: no number here includes them, and they disturb later runs");
     const std::string with = launch.threads > 0 ? " with " + counted(launch.threads, "thread") : "";
     if (measured.timed_out)
-        failure_ = "a run took longer than " + three_digits(options_.time_limit) + " s and was ended" + with;
+        failure_ = "a run took longer than " + options_.time_limit_text + " s and was ended" + with;
     else if (WIFSIGNALED(measured.status))
         failure_ = "the program was ended by " + how_it_ended(measured.status) + with;
     else if (first_status_.value_or(measured.status) != measured.status)
@@ -139,6 +139,7 @@ bool Examination::take_status(const Launch &launch, const Measured &measured) {
                    how_it_ended(measured.status) + with;
     else if (measured.status != 0)
         warn("the program ended with " + how_it_ended(measured.status));
+    report_.timed_out = measured.timed_out;
     report_.has_failed = !failure_.empty() && !measured.timed_out;
     first_status_ = first_status_.value_or(measured.status);
     if (!failure_.empty())
@@ -343,7 +344,7 @@ Measured Examination::observe(const Launch &launch, const Streams &streams, bool
     if (whole)
         take_processes(measured, tree);
     compare_status(whole ? "the sampled run" : "the profiled run", measured);
-    if (measured.stopped)
+    if (measured.stopped && (options_.runs || !options_.sweep.empty())) // else take_status() says it
         warn("the observed run was stopped for some time, which is included in its results");
     if (profile && !profile->environment().empty())
         warn_of_filter(measured, "with --no-profile");
@@ -480,6 +481,8 @@ void Examination::watch_process() {
     const Measured measured =
         watch(options_.pid, options_.seconds.value_or(kWatched), layers, interrupts_, on_tick());
     take_processes(measured, tree);
+    if (measured.stopped)
+        warn("the observation was suspended for some time, in which the process was not sampled");
     interrupts_.release_second();
     runs_.back().measured.push_back(measured);
     report_.is_bare = false;

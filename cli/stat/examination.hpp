@@ -36,8 +36,9 @@ struct Options {
     std::shared_ptr<const Rate> rate;       // what the program prints of its speed; nothing: not asked for
     pid_t pid = 0;
     std::optional<double> seconds;
-    double time_limit = 0; // seconds for one run; 0: none
-    std::string output;    // a file in the place of standard error, or output; empty: not given
+    double time_limit = 0;       // seconds for one run; 0: none
+    std::string time_limit_text; // as it was given
+    std::string output;          // a file in the place of standard error, or output; empty: not given
     bool exact = false, json = false, show_output = false, no_profile = false;
     bool follow = true; // the processes that the program starts
 

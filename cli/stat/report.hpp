@@ -303,6 +303,7 @@ struct Report {
     double switch_cost = 0;        // seconds for one context switch, measured here
     int signal = 0, exit_code = 0; // of the first run that did not end with 0
     bool interrupted = false;      // Ctrl-C: what was seen so far
+    bool timed_out = false;        // --timeout ended a run
     bool has_failed = false;       // a run died, or ended differently: what was seen is not of its work
 
     std::vector<std::string> how_known; // a sentence each: the layers, what each could and could not see

@@ -297,6 +297,7 @@ void add_rest(Json &object, const Report &report) {
     object["signal"] = report.signal;
     object["exit_code"] = report.exit_code;
     object["interrupted"] = report.interrupted;
+    object["timed_out"] = report.timed_out;
     object["how_known"] = report.how_known;
     object["warnings"] = report.warnings;
 }

@@ -60,7 +60,7 @@ void PassingLine::clear() {
     drawn_ = 0;
 }
 
-Progress::Progress(bool wanted) : wanted_(wanted) {
+Progress::Progress(bool wanted, const std::string &note) : wanted_(wanted), note_(note) {
     draw();
 }
 

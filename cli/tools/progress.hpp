@@ -29,7 +29,7 @@ class PassingLine {
 class Progress {
   public:
     // Shows nothing where stderr is no terminal, or `wanted` is false.
-    explicit Progress(bool wanted);
+    explicit Progress(bool wanted, const std::string &note = "warming up");
 
     void set_total(std::size_t runs) { total_ = runs; }
     // `seconds`: what a run takes, as far as one knows. Draws.
@@ -42,7 +42,7 @@ class Progress {
     PassingLine line_;
     bool wanted_;
     std::size_t total_ = 0, done_ = 0;
-    std::string note_ = "warming up";
+    std::string note_;
     double each_ = 0, since_ = 0; // of a run; when the last one was done
 };
 

@@ -166,8 +166,11 @@ void conclude(Report &report, const std::string &failure) {
             report.findings.push_back(std::move(one));
     for (Finding &one : report.findings)
         if (!failure.empty() && one.rule == "inconclusive")
-            one = finding("inconclusive", "The program failed", "Find out why first: its times mean nothing.",
-                          Confidence::kLow);
+            one = report.timed_out
+                      ? finding("inconclusive", "A run took longer than --timeout allows",
+                                "Allow more seconds, or give the program less work.", Confidence::kLow)
+                      : finding("inconclusive", "The program failed",
+                                "Find out why first: its times mean nothing.", Confidence::kLow);
     report.verdict = verdict_text(facts, failure);
     for (std::string &sentence : nameless_code(report))
         report.warnings.push_back(std::move(sentence));

@@ -415,7 +415,16 @@ TEST(StatOutputs, ARunThatTakesTooLongIsEnded) {
     const Ended ended = spawn(
         {CLI_THRUM, "stat", "--timeout", "0.2", "--no-profile", "--", "/bin/sh", "-c", "exec sleep 1000"});
     EXPECT_EQ(ended.code(), 1) << ended.err;
-    EXPECT_NE(ended.err.find("a run took longer than 0.200 s and was ended"), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.rfind("VERDICT  Inconclusive: a run took longer than 0.2 s and was ended.\n"
+                              "CAUSE    A run took longer than --timeout allows ",
+                              0),
+              0U)
+        << ended.err;
+    const Ended object = spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--json", "--no-profile", "--",
+                                "/bin/sh", "-c", "exec sleep 1000"});
+    EXPECT_EQ(json_value(object.out, "d['outcome'], d['timed_out'], d['interrupted']"),
+              "inconclusive True False")
+        << object.out;
     const Ended sweep = spawn({CLI_THRUM, "stat", "--timeout", "0.2", "--sweep", "1,2", "--no-profile", "--",
                                "/bin/sh", "-c", "trap '' TERM; test $0 = 1 || exec sleep 1000", "{}"});
     EXPECT_EQ(sweep.code(), 1) << sweep.err;
