@@ -28,6 +28,12 @@ class Caught {
     std::streambuf *before_;
 };
 
+std::string caught(const std::function<void()> &show) {
+    const Caught to;
+    show();
+    return to.text();
+}
+
 } // namespace
 
 void repeat(double seconds, const std::string &output, const std::function<void()> &show) {
@@ -35,12 +41,12 @@ void repeat(double seconds, const std::string &output, const std::function<void(
     OutputFile file(is_file ? output : "");
     const bool is_terminal = !is_file && isatty(STDOUT_FILENO) == 1;
     for (;;) {
-        if (seconds > 0 && is_terminal)
-            std::cout << "\033[H\033[2J";
-        if (is_file) {
-            const Caught caught;
-            show();
-            file.add(caught.text());
+        if (is_file || (seconds > 0 && is_terminal)) {
+            const std::string text = caught(show); // if there is nothing to show any more, the last look stays
+            if (is_file)
+                file.add(text);
+            else
+                std::cout << "\033[H\033[2J" << text;
         } else {
             show();
         }

@@ -75,6 +75,57 @@ INSTANTIATE_TEST_SUITE_P(
         return words.param.front() + std::to_string(words.index);
     });
 
+// --- of a process that runs already --------------------------------------------------------------------------
+
+// Ctrl-Z once `sign` is there, and `fg`. `with_interrupt`: Ctrl-C as soon as `sign` is there again.
+Ended suspend_and_resume(Words words, const std::string &sign, bool with_interrupt, const char *kind) {
+    words.insert(words.begin(),
+                 {"/bin/bash", "--norc", "-c", "set -m; \"$@\"; echo suspended; fg; echo ended with $?",
+                  "shell", place().thrum()});
+    Session session(words, with({{"TERM", kind}}));
+    EXPECT_TRUE(session.until(sign)) << session.screen();
+    session.type(kCtrlZ);
+    EXPECT_TRUE(session.until("suspended")) << session.screen();
+    if (with_interrupt) {
+        EXPECT_TRUE(session.until(sign)) << "it does not continue\n" << session.screen();
+        session.type(kCtrlC);
+    }
+    return session.finish();
+}
+
+// The shell ends its script where a job dies of SIGINT, and continues where one exits with 130.
+void expect_killed(const Ended &ended) {
+    EXPECT_EQ(ended.code(), 130) << ended.out;
+    EXPECT_EQ(ended.out.find("ended with"), std::string::npos) << ended.out;
+}
+
+TEST(Jobs, StatOfAProcessIsSuspended) {
+    const Running process({CLI_PROBE, "hold"});
+    const Ended ended =
+        suspend_and_resume({"stat", "--no-profile", "--seconds", "0.5", "-p", std::to_string(process.pid())},
+                           "observing process", false, "xterm");
+    EXPECT_NE(ended.out.find("the observation was suspended for some time"), std::string::npos) << ended.out;
+    EXPECT_NE(ended.out.find("ended with 0"), std::string::npos) << ended.out;
+}
+
+TEST(Jobs, CountersAreSuspended) {
+    const Running process({place().thrum(), "run", CLI_PROBE, "hold"});
+    const Ended ended = suspend_and_resume({"counters", "--watch", "0.02", std::to_string(process.pid())},
+                                           "idle, peak", true, "xterm");
+    expect_killed(ended);
+}
+
+#ifdef CLI_ULTS
+
+TEST(Jobs, PsIsSuspended) {
+    const Running process({CLI_ULTS});
+    const Ended ended = suspend_and_resume({"ps", "--watch", "0.02", std::to_string(process.pid())},
+                                           "DEADLOCK", true, "xterm");
+    expect_killed(ended);
+}
+
+#endif
+
 // What Ctrl-Z stopped for a while has no time to tell: it is run again.
 TEST(Jobs, ARunThatWasSuspendedIsMadeAgain) {
     const Place mine(CLI_STANDIN);
