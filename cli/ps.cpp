@@ -158,7 +158,8 @@ void Look::print_text() {
     struct inspect_report report = {};
     report.context = this;
     report.most = options_.most;
-    report.columns = options_.wide ? 0 : terminal_columns(STDOUT_FILENO);
+    const std::size_t columns = options_.wide ? 0 : terminal_columns(STDOUT_FILENO);
+    report.columns = columns > 0 ? columns - 1 : 0; // some terminals wrap when the last one is written to
     report.line = [](void *look, const char *line, std::size_t length) {
         static_cast<Look *>(look)->print_line(std::string(line, length - 1)); // without the '\n'
     };
@@ -327,7 +328,7 @@ void add_ps(CommandLine &line) {
                   [options](const std::string &text) {
                       options->most = whole_number("-n", text, 0, std::numeric_limits<unsigned long>::max());
                   });
-    command.flag("-w,--wide", "Do not cut rows to the width of the terminal", options->wide);
+    command.flag("-w,--wide", "Show all columns, however wide the terminal is", options->wide);
     command.flag("--json", "Print one JSON object", options->json);
     add_file(command, "-o,--output", "Write to FILE, whole rows; -: standard output", options->output);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",

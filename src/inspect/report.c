@@ -7,19 +7,21 @@
 #include "base/text.h"
 #include "sched/awaits.h"
 
+/* Takes `width` bytes with the space behind it. A row of less than `least` bytes has no such column. */
 struct column {
     const char *title;
-    size_t at;
+    size_t width, least;
 };
 
 static const struct column worker_columns[] = {
-    {"WORKER", 0},  {"KERNEL THREAD", 8}, {"STATE", 23},      {"SWITCHES", 51},
-    {"STEALS", 62}, {"PARKS", 71},        {"MIGRATIONS", 80}, {"QUEUED", 92},
+    {"WORKER", 8, 0},  {"KERNEL THREAD", 15, 0}, {"STATE", 28, 0},       {"SWITCHES", 11, 59},
+    {"STEALS", 9, 79}, {"PARKS", 9, 88},         {"MIGRATIONS", 12, 98}, {"QUEUED", 6, 68},
 };
 
 static const struct column thread_columns[] = {
-    {"THREAD", 0},    {"ID", 16},    {"NAME", 25},     {"STATE", 42},      {"WORKER OR POOL", 50},
-    {"PRIORITY", 67}, {"STACK", 77}, {"FUNCTION", 95}, {"WAITS FOR", 117},
+    {"THREAD", 16, 0},          {"ID", 9, 111},        {"NAME", 17, 0},   {"STATE", 8, 0},
+    {"WORKER OR POOL", 17, 76}, {"PRIORITY", 10, 120}, {"STACK", 18, 95}, {"FUNCTION", 22, 52},
+    {"WAITS FOR", 0, 120},
 };
 
 struct printing {
@@ -32,6 +34,8 @@ struct printing {
 /* --- a line ------------------------------------------------------------------------------------------- */
 
 static void put(const struct printing *printing, struct text *text) {
+    while (text->length > 0 && text->bytes[text->length - 1] == ' ')
+        text->length--;
     text->bytes[text->length++] = '\n';
     printing->report->line(printing->report->context, text->bytes, text->length);
     text->length = 0;
@@ -48,27 +52,48 @@ static void put_row(const struct printing *printing, struct text *text) {
     put(printing, text);
 }
 
-/* A line of a table, and the present column. */
+/* A line of a table. What is added to a column that the row does not have is taken away again when that ends. */
 struct row {
+    const struct printing *printing;
+    const struct column *column; /* the present one */
+    size_t at, begin;            /* where its place is, and where what is in it begins */
     struct text text;
-    const struct column *column;
 };
+
+static bool has_column(const struct row *row) {
+    size_t columns = row->printing->report->columns;
+    return columns == 0 || columns >= row->column->least;
+}
+
+static void end_column(struct row *row) {
+    if (has_column(row))
+        row->at += row->column->width;
+    else
+        row->text.length = row->begin;
+}
 
 /* On to the next column; there is a space before it at least. */
 static struct text *next(struct row *row) {
+    end_column(row);
     row->column++;
+    row->begin = row->text.length;
     do
         text_add(&row->text, " ");
-    while (row->text.length < row->column->at && row->text.length < sizeof row->text.bytes - 1);
+    while (row->text.length < row->at && row->text.length < sizeof row->text.bytes - 1);
     return &row->text;
 }
 
+static void end_row(struct row *row) {
+    end_column(row);
+    put_row(row->printing, &row->text);
+}
+
 static void print_titles(const struct printing *printing, const struct column *columns, size_t count) {
-    struct row row = {.column = columns};
+    struct row row = {.printing = printing, .column = columns};
     text_add(&row.text, columns->title);
     for (size_t i = 1; i < count; i++)
         text_add(next(&row), columns[i].title);
-    put_row(printing, &row.text);
+    end_row(&row);
 }
 
 static void add_address(struct text *text, uint64_t address) {
@@ -138,7 +163,7 @@ static void add_counted(struct text *text, uint64_t number, const char *what) {
 
 static bool print_worker(void *context, const struct inspect_worker *worker) {
     struct printing *printing = context;
-    struct row row = {.column = worker_columns};
+    struct row row = {.printing = printing, .column = worker_columns};
     text_add_number(&row.text, worker->number);
     text_add_number(next(&row), (uint64_t)worker->tid);
     text_add(next(&row), inspect_worker_state_word(worker->state));
@@ -151,7 +176,7 @@ static bool print_worker(void *context, const struct inspect_worker *worker) {
     text_add_number(next(&row), worker->parks);
     text_add_number(next(&row), worker->migrations);
     text_add_number(next(&row), worker->queued);
-    put_row(printing, &row.text);
+    end_row(&row);
     return true;
 }
 
@@ -206,7 +231,7 @@ static void add_id(struct text *text, uint64_t id) {
 }
 
 static void print_row(const struct printing *printing, const struct inspect_thread *thread) {
-    struct row row = {.column = thread_columns};
+    struct row row = {.printing = printing, .column = thread_columns};
     add_address(&row.text, thread->handle);
     add_id(next(&row), thread->id);
     add_name(next(&row), thread);
@@ -216,16 +241,16 @@ static void print_row(const struct printing *printing, const struct inspect_thre
     add_stack(next(&row), thread);
     add_function(printing, next(&row), thread);
     if (thread->state != INSPECT_WAITS) {
-        put_row(printing, &row.text);
+        end_row(&row);
         return;
     }
-    size_t columns = printing->report->columns, without = row.text.length;
+    size_t columns = printing->report->columns;
     add_wait(printing, next(&row), thread);
-    if (columns == 0 || row.text.length <= columns) {
-        put_row(printing, &row.text);
+    if (has_column(&row) && (columns == 0 || row.text.length <= columns)) {
+        end_row(&row);
         return;
     }
-    row.text.length = without;
+    row.text.length = row.begin;
     put_row(printing, &row.text);
     text_add(&row.text, "    waits for ");
     add_wait(printing, &row.text, thread);

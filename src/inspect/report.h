@@ -21,8 +21,8 @@ struct inspect_report {
     void (*after)(void *context, const struct inspect_thread *thread);
     void *context;
     uint64_t most; /* so many threads at most */
-    /* Rows of tables have at most so many bytes; what a thread waits for is on a line of its own where it does not fit. 0: no
-     * limit. */
+    /* Rows of tables have at most so many bytes: columns that matter less are left out, and what a thread waits for is on a
+     * line of its own where it does not fit. 0: no limit. */
     size_t columns;
 };
 

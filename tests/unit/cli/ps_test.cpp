@@ -153,16 +153,34 @@ TEST(Ps, NamesAreNoCommandsToATerminal) {
     EXPECT_EQ(running.finish(), 0);
 }
 
-// On a terminal: no row is longer than that is wide, and what each waits for is there all the same.
+// On a terminal: no row is longer than that is wide or continues on the next line, those columns are there that matter most,
+// and what each thread waits for.
 TEST(Ps, RowsFitTheTerminal) {
     Running running({kUlts});
-    for (const unsigned short columns : {100, 80, 40}) {
+    const struct {
+        unsigned short columns;
+        const char *workers, *threads;
+    } narrow[] = {
+        {40, "WORKER  KERNEL THREAD  STATE", "THREAD          NAME             STATE"},
+        {60, "WORKER  KERNEL THREAD  STATE                       SWITCHES",
+         "THREAD          NAME             STATE   FUNCTION"},
+        {80, "WORKER  KERNEL THREAD  STATE                       SWITCHES   STEALS   QUEUED",
+         "THREAD          NAME             STATE   WORKER OR POOL   FUNCTION"},
+        {100,
+         "WORKER  KERNEL THREAD  STATE                       SWITCHES   STEALS   PARKS    MIGRATIONS  QUEUED",
+         "THREAD          NAME             STATE   WORKER OR POOL   STACK             FUNCTION"},
+    };
+    for (const auto &[columns, workers, threads] : narrow) {
         const std::string out =
             Session({CLI_THRUM, "ps", std::to_string(running.pid())}, {}, columns).finish().out;
         std::istringstream lines(out);
-        for (std::string line; std::getline(lines, line);)
-            EXPECT_LE(line.size(), columns) << line;
-        EXPECT_TRUE(has(out, "\n    waits for mutex 0x[0-9a-f]+")) << out;
+        for (std::string line; std::getline(lines, line);) {
+            EXPECT_LT(line.size(), columns) << line;
+            EXPECT_TRUE(!line.empty() && line.back() != ' ') << "'" << line << "' in " << columns;
+        }
+        EXPECT_NE(out.find("\n" + std::string(workers) + "\n0 "), std::string::npos) << out;
+        EXPECT_NE(out.find("\n" + std::string(threads) + "\n0x"), std::string::npos) << out;
+        EXPECT_TRUE(has(out, "\n0x[0-9a-f]+ +one +waits[^\n]*\n    waits for mutex 0x[0-9a-f]+")) << out;
     }
     const std::string wide =
         Session({CLI_THRUM, "ps", "--wide", std::to_string(running.pid())}, {}, 40).finish().out;
