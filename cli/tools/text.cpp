@@ -78,10 +78,23 @@ std::string shell_word(const std::string &word) {
 
 std::size_t columns_of_reports = kColumns;
 
+bool is_digit(const std::string &text, std::size_t at) {
+    return std::isdigit(byte_at(text, at)) != 0;
+}
+
+// An option and its number are one word: "-n 32".
+bool is_number_of_option(const std::string &text, std::size_t space) {
+    if (space < 2 || byte_at(text, space) != ' ' || !is_digit(text, space + 1))
+        return false;
+    const std::size_t before = text.find_last_of(" (", space - 1);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    return text[begin] == '-' && space - begin >= 2 && !is_digit(text, begin + 1);
+}
+
 // A number and its unit are one word: "100 %", "2.3 ms".
 bool is_unit_of_number(const std::string &text, std::size_t space) {
     static const char *const units[] = {"%", "s", "ms", "us", "MB", "Hz"};
-    if (space == 0 || byte_at(text, space) != ' ' || std::isdigit(byte_at(text, space - 1)) == 0)
+    if (space == 0 || byte_at(text, space) != ' ' || !is_digit(text, space - 1))
         return false;
     std::size_t end = space + 1;
     while (end < text.size() && (std::isalnum(byte_at(text, end)) != 0 || text[end] == '%'))
@@ -90,12 +103,16 @@ bool is_unit_of_number(const std::string &text, std::size_t space) {
            std::end(units);
 }
 
-// Where the word that follows the space at `from` ends; a unit is a part of its number.
+bool is_within_word(const std::string &text, std::size_t space) {
+    return is_unit_of_number(text, space) || is_number_of_option(text, space);
+}
+
+// Where the word that follows the space at `from` ends.
 std::size_t end_of_word(const std::string &text, std::size_t from) {
     std::size_t to = from;
     do
         to = std::min(text.find(' ', to + 1), text.size());
-    while (is_unit_of_number(text, to));
+    while (is_within_word(text, to));
     return to;
 }
 
@@ -119,7 +136,7 @@ std::string html_text(const std::string &text) {
 std::string html_words(const std::string &text) {
     std::string bound;
     for (std::size_t at = 0; at < text.size(); at++)
-        bound += is_unit_of_number(text, at) ? "\xc2\xa0" : std::string(1, text[at]); // U+00A0
+        bound += is_within_word(text, at) ? "\xc2\xa0" : std::string(1, text[at]); // U+00A0
     return html_text(bound);
 }
 

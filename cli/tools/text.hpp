@@ -12,7 +12,8 @@ namespace thrum {
 
 // Bytes that are not UTF-8 become U+FFFD.
 std::string html_text(const std::string &text);
-// A sentence or the cell of a table: a line does not break between a number and its unit.
+// A sentence or the cell of a table: a line does not break between a number and its unit, or an option
+// and its number.
 std::string html_words(const std::string &text);
 
 // As a part of a line on a terminal: control characters, which that would take for commands or a new line, and bytes that are
@@ -62,7 +63,8 @@ std::size_t report_columns();
 // Called by a command before it makes a report for this stream. Anything but a terminal gets 80 columns.
 void fit_reports_to(int fd);
 
-// In lines of report_columns(), broken between words, but not between a number and its unit; `indent` begins all lines but
+// In lines of report_columns(), broken between words, but not between a number and its unit or its option;
+// `indent` begins all lines but
 // the first.
 std::string wrapped(const std::string &text, const std::string &indent);
 // The same for a stream that is a terminal, in all of its columns; for any other, one line, which programs read.

@@ -114,6 +114,18 @@ TEST(Text, NumbersKeepTheirUnits) {
     }
 }
 
+TEST(Text, OptionsKeepTheirNumbers) {
+    EXPECT_EQ(thrum::html_words("more runs (-n 32) may tell, --runs 9 or -2 3, 4 -n x"),
+              "more runs (-n\xc2\xa0"
+              "32) may tell, --runs\xc2\xa0"
+              "9 or -2 3, 4 -n x");
+    for (std::size_t before = 60; before < 80; before++) {
+        const std::string text =
+            thrum::wrapped(std::string(before, 'x') + " more runs (-n 32) may tell", "  ");
+        EXPECT_EQ(text.find("\n  32"), std::string::npos) << text;
+    }
+}
+
 TEST(Text, WordsWrapWithinTheColumns) {
     EXPECT_EQ(thrum::report_columns(), 80U);
     thrum::fit_reports_to(-1);
