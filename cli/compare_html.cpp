@@ -184,12 +184,13 @@ std::string band_text(const Interval &ratio) {
 std::string plots(const Comparison &comparison, const Summary &summary) {
     const Interval &ratio = summary.wall.ratio;
     const bool is_of_two = comparison.is_of_two();
-    return "<h2>Wall time " + ratio_line(comparison) + ", pair by pair</h2>\n<div class=\"plot\">" +
-           plot_ratios(summary.ratios, ratio) + "</div>\n" +
+    return "<h2>Wall time " + ratio_line(comparison) + ", pair by pair</h2>\n" +
+           html_picture("plot", kPlotWidth,
+                        [&](double width) { return plot_ratios(summary.ratios, ratio, width); }) +
            "<p class=\"legend\">Above the dashed line, the run " + (is_of_two ? "of B" : "with the cache") +
            " was faster. Line: the median, " + html_text(three_digits(ratio.median)) + band_text(ratio) +
-           ".</p>\n<h2>Wall time of every run</h2>\n<div class=\"plot\">" + plot_times(comparison) +
-           "</div>\n" +
+           ".</p>\n<h2>Wall time of every run</h2>\n" +
+           html_picture("plot", kPlotWidth, [&](double width) { return plot_times(comparison, width); }) +
            "<p class=\"legend\"><svg viewBox=\"0 0 14 14\"><circle cx=\"7\" cy=\"7\" r=\"4.5\" "
            "class=\"without\"/></svg> " +
            (is_of_two ? "A" : "without") +

@@ -11,7 +11,7 @@ namespace thrum {
 
 namespace {
 
-constexpr double kWidth = 760, kHeight = 260;
+constexpr double kHeight = 260;
 constexpr double kLeft = 64, kRight = 16, kTop = 20, kBottom = 40;
 
 // What an axis leaves out, so that all the rest can be told apart: of values that lie far from most. 0: nothing.
@@ -31,13 +31,15 @@ double cut_above(const std::vector<double> &values) {
 // Where values and pairs stand on the page.
 class Frame {
   public:
-    Frame(double low, double high, std::size_t columns)
-        : step_(axis_step(high > low ? high - low : 1)), low_(std::floor(low / step_) * step_),
+    Frame(double low, double high, std::size_t columns, double width)
+        : width_(width), step_(axis_step(high > low ? high - low : 1)), low_(std::floor(low / step_) * step_),
           high_(std::max(std::ceil(high / step_) * step_, low_ + step_)),
           columns_(std::max<std::size_t>(columns, 1)) {}
 
+    double left() const { return kLeft; }
+    double right() const { return width_ - kRight; }
     double x(std::size_t column) const {
-        const double each = (kWidth - kLeft - kRight) / static_cast<double>(columns_);
+        const double each = (right() - kLeft) / static_cast<double>(columns_);
         return kLeft + each * (static_cast<double>(column) + 0.5);
     }
     // What lies beyond the axis stands at its end.
@@ -50,8 +52,8 @@ class Frame {
     std::string cut_note(std::size_t count, const std::string &farthest) const {
         if (count == 0)
             return "";
-        return svg_line(kLeft, y(high_), kWidth - kRight, y(high_), "cut") +
-               svg_label(kWidth - kRight - 4, kTop - 6, "end",
+        return svg_line(kLeft, y(high_), right(), y(high_), "cut") +
+               svg_label(right() - 4, kTop - 6, "end",
                          counted(static_cast<double>(count), "point") + " beyond the axis, up to " +
                              farthest);
     }
@@ -61,7 +63,7 @@ class Frame {
         const auto steps = static_cast<int>(std::lround((high_ - low_) / step_));
         for (int i = 0; i <= steps; i++) {
             const double value = low_ + i * step_;
-            text += svg_line(kLeft, y(value), kWidth - kRight, y(value), "grid");
+            text += svg_line(kLeft, y(value), right(), y(value), "grid");
             text += svg_label(kLeft - 8, y(value) + 4, "end",
                               fixed(value / unit, axis_decimals(step_ / unit)) + suffix);
         }
@@ -69,20 +71,18 @@ class Frame {
     }
     std::string columns(const std::string &name) const {
         std::string text;
-        const std::size_t every = (columns_ + 19) / 20;
+        constexpr double kLabel = 34;
+        const auto most = static_cast<std::size_t>((right() - kLeft) / kLabel);
+        const std::size_t every = (columns_ + most - 1) / most;
         for (std::size_t i = 0; i < columns_; i += every)
             text += svg_label(x(i), kHeight - kBottom + 16, "middle", std::to_string(i + 1));
-        return text + svg_label((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle", name);
+        return text + svg_label((kLeft + right()) / 2, kHeight - 6, "middle", name);
     }
 
   private:
-    double step_, low_, high_;
+    double width_, step_, low_, high_;
     std::size_t columns_;
 };
-
-std::string picture(const std::string &title, const std::string &content) {
-    return svg_picture(kWidth, kHeight, title, content);
-}
 
 std::string name_of(std::size_t pair) {
     return "pair " + std::to_string(pair + 1);
@@ -90,7 +90,7 @@ std::string name_of(std::size_t pair) {
 
 } // namespace
 
-std::string plot_times(const Comparison &comparison) {
+std::string plot_times(const Comparison &comparison, double width) {
     const std::vector<Pair> &pairs = comparison.pairs;
     std::vector<double> walls;
     for (const Pair &pair : pairs)
@@ -99,7 +99,7 @@ std::string plot_times(const Comparison &comparison) {
                  limit = cut_above(walls);
     const double highest = limit > 0 ? limit : longest;
     const Unit unit = unit_of_time(highest);
-    const Frame frame(0, highest, pairs.size());
+    const Frame frame(0, highest, pairs.size(), width);
     const auto style = [&frame](double wall, const char *usual) {
         return frame.is_beyond(wall) ? "beyond" : usual;
     };
@@ -115,10 +115,10 @@ std::string plot_times(const Comparison &comparison) {
     const auto beyond =
         std::count_if(walls.begin(), walls.end(), [&frame](double wall) { return frame.is_beyond(wall); });
     text += frame.cut_note(static_cast<std::size_t>(beyond), duration(longest));
-    return picture("Wall time of every run", text);
+    return svg_picture(width, kHeight, "Wall time of every run", text);
 }
 
-std::string plot_ratios(const std::vector<double> &ratios, const Interval &median) {
+std::string plot_ratios(const std::vector<double> &ratios, const Interval &median, double width) {
     // Of few pairs, the interval reaches to the farthest: it is cut with that.
     const double limit = cut_above(ratios),
                  interval_end = limit > 0 ? std::min(median.high, limit) : median.high;
@@ -129,8 +129,8 @@ std::string plot_ratios(const std::vector<double> &ratios, const Interval &media
         high = limit <= 0 || ratio <= limit ? std::max(high, ratio) : high;
     }
     const double margin = std::max(0.08 * (high - low), 0.02);
-    const Frame frame(std::max(0.0, low - margin), high + margin, ratios.size());
-    const double from = kLeft, to = kWidth - kRight;
+    const Frame frame(std::max(0.0, low - margin), high + margin, ratios.size(), width);
+    const double from = frame.left(), to = frame.right();
     std::string text = svg_box(from, frame.y(median.high), to - from,
                                frame.y(median.low) - frame.y(median.high), "interval");
     text += frame.grid(1, "x") + frame.columns("pair");
@@ -142,7 +142,7 @@ std::string plot_ratios(const std::vector<double> &ratios, const Interval &media
     const auto beyond = std::count_if(ratios.begin(), ratios.end(),
                                       [&frame](double ratio) { return frame.is_beyond(ratio); });
     text += frame.cut_note(static_cast<std::size_t>(beyond), three_digits(most) + "x");
-    return picture("Ratio of wall times, pair by pair", text);
+    return svg_picture(width, kHeight, "Ratio of wall times, pair by pair", text);
 }
 
 } // namespace thrum

@@ -10,9 +10,11 @@
 
 namespace thrum {
 
+constexpr double kPlotWidth = 760;
+
 // Every pair's two wall times, joined; the axis starts at 0, so that lengths may be compared.
-std::string plot_times(const Comparison &comparison);
+std::string plot_times(const Comparison &comparison, double width = kPlotWidth);
 // Every pair's ratio, the median with its interval, and the line where nothing differs.
-std::string plot_ratios(const std::vector<double> &ratios, const Interval &median);
+std::string plot_ratios(const std::vector<double> &ratios, const Interval &median, double width = kPlotWidth);
 
 } // namespace thrum

@@ -38,12 +38,11 @@ h3 { font-size: .95rem; margin: 1.1rem 0 .4rem; color: var(--faint); }
 ul { padding-left: 1.25rem; }
 code { font: .85em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 td.words { text-align: left; white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
-@media (max-width: 600px) { td.words { min-width: 11rem; } td.words:first-child { min-width: 7rem; } }
+@media (max-width: 600px) { td.words { min-width: 17rem; } td.words:first-child { min-width: 7rem; } }
 td.bar { width: 9rem; }
 svg.share { width: 100%; height: .7rem; border: 0; border-radius: 2px; background: var(--idle); }
-.wide svg { min-width: 760px; }
-.parts svg { border: 0; border-radius: 4px; min-width: 0; }
-@media (max-width: 600px) { .parts svg text { font-size: 24px; } }
+.wide.broad svg { min-width: 760px; }
+.parts svg { border: 0; border-radius: 4px; }
 .code text { font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text); }
 .running, .user { fill: var(--running); }
 .runnable { fill: var(--runnable); }

@@ -14,7 +14,6 @@ namespace thrum::stat {
 
 namespace {
 
-constexpr double kWidth = 920;
 constexpr double kCharacter = 6.7; // the width of one in the fixed-width font, a little more than it takes
 
 double finite(double value) {
@@ -46,6 +45,7 @@ std::string fixed_label(double x, double y, const char *anchor, const std::strin
 
 constexpr double kSweepHeight = 320;
 constexpr double kSweepLeft = 56, kSweepRight = 20, kSweepTop = 16, kSweepBottom = 44;
+constexpr double kValue = 36; // the width of one beside its point
 
 // Times as fast as at the first point, as far as the times tell.
 double speedup(const Point &first, double wall) {
@@ -67,8 +67,8 @@ double modelled(const Scaling &scaling, double threads, double first) {
 
 class Sweep {
   public:
-    explicit Sweep(const Report &report)
-        : points_(report.points), scaling_(report.scaling), first_(points_.front().threads),
+    Sweep(const Report &report, double width)
+        : width_(width), points_(report.points), scaling_(report.scaling), first_(points_.front().threads),
           last_(points_.back().threads), processors_(report.machine.processors) {
         double highest = 1.2;
         for (const Point &point : points_)
@@ -84,7 +84,7 @@ class Sweep {
 
   private:
     double x(double threads) const {
-        return kSweepLeft + threads / (last_ * 1.04) * (kWidth - kSweepLeft - kSweepRight);
+        return kSweepLeft + threads / last_ * (width_ - kSweepLeft - kSweepRight - kValue);
     }
     double y(double times) const {
         return kSweepHeight - kSweepBottom - times / highest_ * (kSweepHeight - kSweepTop - kSweepBottom);
@@ -93,7 +93,7 @@ class Sweep {
         std::string text;
         const auto steps = static_cast<int>(std::lround(highest_ / step_));
         for (int i = 0; i <= steps; i++) {
-            text += svg_line(kSweepLeft, y(i * step_), kWidth - kSweepRight, y(i * step_), "grid");
+            text += svg_line(kSweepLeft, y(i * step_), width_ - kSweepRight, y(i * step_), "grid");
             text += svg_label(kSweepLeft - 8, y(i * step_) + 4, "end",
                               fixed(i * step_, axis_decimals(step_)) + "x");
         }
@@ -110,7 +110,7 @@ class Sweep {
             free = at + 28;
         }
         return text +
-               svg_label((kSweepLeft + kWidth - kSweepRight) / 2, kSweepHeight - 8, "middle", "threads");
+               svg_label((kSweepLeft + width_ - kSweepRight) / 2, kSweepHeight - 8, "middle", "threads");
     }
     // A curve from the first to the last number of threads, as far as it is within the picture.
     template <typename Value>
@@ -166,6 +166,7 @@ class Sweep {
         return text;
     }
 
+    const double width_;
     const std::vector<Point> &points_;
     const std::optional<Scaling> &scaling_;
     const double first_, last_, processors_;
@@ -175,8 +176,8 @@ class Sweep {
 // --- the timeline --------------------------------------------------------------------------------------
 
 constexpr double kRowHeight = 16, kRowGap = 4, kTimelineLeft = 150, kTimelineRight = 12, kAxis = 26;
-constexpr std::size_t kColumns = 380; // two pixels each
-constexpr std::size_t kTitled = 4;    // columns, from which on a stretch says what it is
+constexpr double kColumn = 2, kTime = 48; // pixels: of a column, and of a label on the axis
+constexpr std::size_t kTitled = 4;        // columns, from which on a stretch says what it is
 constexpr int kDoings = static_cast<int>(Doing::kDoings);
 
 // What a thread did for most of a column's time.
@@ -193,7 +194,10 @@ struct Column {
 
 class TimelineRows {
   public:
-    explicit TimelineRows(const Report &report) : report_(report), end_(finite(report.sampled_wall)) {
+    TimelineRows(const Report &report, double width)
+        : report_(report), width_(width), left_(std::min(kTimelineLeft, width / 3)),
+          columns_(static_cast<std::size_t>((width - left_ - kTimelineRight) / kColumn)),
+          end_(finite(report.sampled_wall)) {
         for (const Thread &thread : report.threads)
             if (!thread.spans.empty()) {
                 shown_.push_back(&thread);
@@ -223,18 +227,20 @@ class TimelineRows {
     }
 
   private:
-    double x(double seconds) const {
-        return kTimelineLeft + seconds / end_ * (kWidth - kTimelineLeft - kTimelineRight);
-    }
-    double column_seconds() const { return end_ / kColumns; }
+    double x(double seconds) const { return left_ + seconds / end_ * (width_ - left_ - kTimelineRight); }
+    double column_seconds() const { return end_ / static_cast<double>(columns_); }
 
     std::string axis() const {
         const double step = axis_step(end_), bottom = height() - kAxis;
         const Unit unit = unit_of_time(end_);
         std::string text;
+        double free = 0;
         for (int i = 0; i * step <= end_ * 1.0001; i++) {
             text += svg_line(x(i * step), 0, x(i * step), bottom + 4, "grid");
-            text += svg_label(x(i * step), height() - 8, x(i * step) > kWidth - 30 ? "end" : "middle",
+            if (x(i * step) < free)
+                continue;
+            free = x(i * step) + kTime;
+            text += svg_label(x(i * step), height() - 8, x(i * step) > width_ - 30 ? "end" : "middle",
                               fixed(i * step / unit.seconds, axis_decimals(step / unit.seconds)) + " " +
                                   unit.name);
         }
@@ -242,11 +248,11 @@ class TimelineRows {
     }
 
     std::vector<Column> columns_of(const Thread &thread) const {
-        std::vector<Column> columns(kColumns);
+        std::vector<Column> columns(columns_);
         for (const Thread::Span &span : thread.spans) {
             const double begin = std::max(0.0, finite(span.begin)), end = std::min(end_, finite(span.end));
             const auto first = static_cast<std::size_t>(std::min(begin, end_) / column_seconds());
-            for (std::size_t i = first; i < kColumns; i++) {
+            for (std::size_t i = first; i < columns_; i++) {
                 const double from = static_cast<double>(i) * column_seconds();
                 const double part = std::min(end, from + column_seconds()) - std::max(begin, from);
                 if (part <= 0)
@@ -280,11 +286,10 @@ class TimelineRows {
         const std::string id = std::to_string(thread.id);
         std::string text = "<g><title>" + html_text(thread.name + " " + id) + ": " + time_text(thread.cpu) +
                            " on a CPU, " + time_text(thread.run_delay) + " without one</title>\n";
-        text +=
-            fixed_label(kTimelineLeft - 8, y + kRowHeight - 4, "end",
-                        cut_to(thread.name, kTimelineLeft - 14 - kCharacter * (id.size() + 1)) + " " + id);
-        for (std::size_t first = 0, last; first < kColumns; first = last) {
-            for (last = first + 1; last < kColumns && columns[last].same(columns[first]);)
+        text += fixed_label(left_ - 8, y + kRowHeight - 4, "end",
+                            cut_to(thread.name, left_ - 14 - kCharacter * (id.size() + 1)) + " " + id);
+        for (std::size_t first = 0, last; first < columns_; first = last) {
+            for (last = first + 1; last < columns_ && columns[last].same(columns[first]);)
                 last++;
             if (columns[first].span != nullptr)
                 text += stretch(columns[first], first, last, y);
@@ -293,6 +298,8 @@ class TimelineRows {
     }
 
     const Report &report_;
+    const double width_, left_;
+    const std::size_t columns_;
     std::vector<const Thread *> shown_;
     double end_;
 };
@@ -344,12 +351,13 @@ Node tree_of(const std::vector<Site> &sites) {
 
 class Icicle {
   public:
-    Icicle(const std::string &what, const std::vector<Site> &sites) : what_(what), root_(tree_of(sites)) {}
+    Icicle(const std::string &what, const std::vector<Site> &sites, double width)
+        : what_(what), root_(tree_of(sites)), width_(width) {}
 
     bool empty() const { return !(root_.weight > 0); }
     std::string all() {
-        const std::string text = box(root_, 0, kWidth, 0);
-        return svg_picture(kWidth, static_cast<double>(deepest_ + 1) * kIcicleRow + 1, what_, text);
+        const std::string text = box(root_, 0, width_, 0);
+        return svg_picture(width_, static_cast<double>(deepest_ + 1) * kIcicleRow + 1, what_, text);
     }
 
   private:
@@ -399,19 +407,20 @@ class Icicle {
 
     const std::string what_;
     const Node root_;
+    const double width_;
     std::size_t deepest_ = 0;
 };
 
 } // namespace
 
-std::string plot_sweep(const Report &report) {
+std::string plot_sweep(const Report &report, double width) {
     if (report.points.size() < 2 || report.points.front().threads == 0 ||
         report.points.front().threads >= report.points.back().threads)
         return "";
-    return svg_picture(kWidth, kSweepHeight, "Speedup by number of threads", Sweep(report).all());
+    return svg_picture(width, kSweepHeight, "Speedup by number of threads", Sweep(report, width).all());
 }
 
-std::string plot_parts(const std::string &title, const std::vector<Part> &parts) {
+std::string plot_parts(const std::string &title, const std::vector<Part> &parts, double width) {
     constexpr double kHeight = 30;
     double sum = 0;
     for (const Part &part : parts)
@@ -421,27 +430,27 @@ std::string plot_parts(const std::string &title, const std::vector<Part> &parts)
     std::string text;
     double x = 0;
     for (const Part &part : parts) {
-        const double share = std::max(0.0, finite(part.seconds)) / sum, width = share * kWidth;
+        const double share = std::max(0.0, finite(part.seconds)) / sum, wide = share * width;
         const std::string percent = fixed(100 * share, 0) + " %";
         if (share > 0)
-            text += svg_box(x, 0, width, kHeight, part.style,
+            text += svg_box(x, 0, wide, kHeight, part.style,
                             part.name + ": " + time_text(part.seconds) + ", " + percent);
-        if (width > 44)
+        if (wide > 44)
             text += "<g class=\"on-" + std::string(part.style) + "\">" +
-                    svg_label(x + width / 2, kHeight / 2 + 4.5, "middle", percent) + "</g>\n";
-        x += width;
+                    svg_label(x + wide / 2, kHeight / 2 + 4.5, "middle", percent) + "</g>\n";
+        x += wide;
     }
-    return svg_picture(kWidth, kHeight, title, text);
+    return svg_picture(width, kHeight, title, text);
 }
 
-std::string plot_timeline(const Report &report) {
-    const TimelineRows rows(report);
+std::string plot_timeline(const Report &report, double width) {
+    const TimelineRows rows(report, width);
     return rows.empty() ? ""
-                        : svg_picture(kWidth, rows.height(), "What each thread did, over time", rows.all());
+                        : svg_picture(width, rows.height(), "What each thread did, over time", rows.all());
 }
 
-std::string plot_icicle(const std::string &what, const std::vector<Site> &sites) {
-    Icicle icicle(what, sites);
+std::string plot_icicle(const std::string &what, const std::vector<Site> &sites, double width) {
+    Icicle icicle(what, sites, width);
     return icicle.empty() ? "" : icicle.all();
 }
 

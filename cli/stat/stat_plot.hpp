@@ -11,8 +11,10 @@
 
 namespace thrum::stat {
 
+constexpr double kPictureWidth = 920;
+
 // How many times as fast as with the fewest threads, with the line that would be ideal.
-std::string plot_sweep(const Report &report);
+std::string plot_sweep(const Report &report, double width = kPictureWidth);
 
 // One bar over the whole width.
 struct Part {
@@ -20,17 +22,19 @@ struct Part {
     std::string name;
     double seconds;
 };
-std::string plot_parts(const std::string &title, const std::vector<Part> &parts);
+std::string plot_parts(const std::string &title, const std::vector<Part> &parts,
+                       double width = kPictureWidth);
 
 // A row for each thread, no more than kTimelineRows: those that were seen longest.
 constexpr std::size_t kTimelineRows = 40;
-std::string plot_timeline(const Report &report);
+std::string plot_timeline(const Report &report, double width = kPictureWidth);
 
 // Of deeper stacks only the innermost kIcicleRows functions are shown.
 constexpr std::size_t kIcicleRows = 40;
 // Stacks from the outermost function, on top, down to the innermost one; as wide as they have time. `what` it is of:
 // "waiting for locks".
-std::string plot_icicle(const std::string &what, const std::vector<Site> &sites);
+std::string plot_icicle(const std::string &what, const std::vector<Site> &sites,
+                        double width = kPictureWidth);
 
 // A bar in a table's cell; share from 0 to 1.
 std::string plot_share(double share, const char *style);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/page.hpp"
 
+#include "tools/svg.hpp"
 #include "tools/text.hpp"
 
 namespace thrum {
@@ -30,7 +31,8 @@ pre { margin: 0 0 1.25rem; padding: .75rem 1rem; background: var(--card); border
 .slower { border-left-color: var(--bad); }
 .scroll, .wide, .plot { overflow-x: auto; }
 .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--page); }
-.plot svg { min-width: 520px; }
+.plot.broad svg { min-width: 520px; }
+.narrow { display: none; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -44,12 +46,12 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--faint); }
 .legend { margin: .4rem 0 0; color: var(--faint); font-size: .9rem; }
 .legend svg { display: inline; width: 14px; height: 14px; border: 0; background: none; vertical-align: -2px; }
 @media (max-width: 600px) {
-  .plot svg { min-width: 0; }
+  .broad { display: none; }
+  .narrow { display: block; }
   body { padding: 1rem .6rem 2rem; }
   .verdict .line { font-size: 1.2rem; overflow-wrap: anywhere; }
   .scroll th:first-child, .scroll td:first-child { max-width: 45vw; white-space: normal; overflow-wrap: break-word;
     border-right: 1px solid var(--line); padding-right: .5rem; }
-  .plot svg text { font-size: 19px; }
 }
 details { margin-top: 2rem; }
 summary { cursor: pointer; font-weight: 600; }
@@ -82,6 +84,15 @@ std::string html_machine(const Machine &machine) {
 std::string html_table(const char *style, const std::string &rows) {
     const std::string of_class = *style == '\0' ? "" : " class=\"" + std::string(style) + "\"";
     return "<div class=\"scroll\"><table" + of_class + ">\n" + rows + "</table></div>\n";
+}
+
+// Drawn anew, for what is made smaller as a whole has letters that are too small.
+std::string html_picture(const char *style, double width, const std::function<std::string(double)> &draw) {
+    const auto box = [style](const char *kind, const std::string &picture) {
+        return "<div class=\"" + std::string(style) + " " + kind + "\">" + picture + "</div>\n";
+    };
+    const std::string picture = draw(width);
+    return picture.empty() ? "" : box("broad", picture) + box("narrow", draw(kNarrowPicture));
 }
 
 std::string html_page(const std::string &title, const std::string &style, const std::string &body) {

@@ -4,6 +4,7 @@
 // compare_html.cpp and stat/report_html.cpp have in common.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tools/machine.hpp"
@@ -20,6 +21,10 @@ std::string html_fact(const std::string &name, const std::string &text);
 std::string html_machine(const Machine &machine); // as such rows
 // `rows` as they are, wider than the page where they have to be. `style`: the table's class, or "".
 std::string html_table(const char *style, const std::string &rows);
+
+// A picture in a box of this class, and as a narrow page has it: `draw` is given the width to draw it in, and returns the
+// picture or nothing.
+std::string html_picture(const char *style, double width, const std::function<std::string(double)> &draw);
 
 // `style`: what it has in its style sheet beside that of all pages (page.cpp); `body` as it is.
 std::string html_page(const std::string &title, const std::string &style, const std::string &body);

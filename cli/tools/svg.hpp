@@ -19,6 +19,8 @@ std::string svg_box(double x, double y, double width, double height, const char 
 // `anchor`: whether x is the "start", "middle" or "end" of the text.
 std::string svg_label(double x, double y, const char *anchor, const std::string &text);
 
+// Of a picture that a narrow page has in the place of one that is wider.
+constexpr double kNarrowPicture = 400;
 // `title` is for screen readers.
 std::string svg_picture(double width, double height, const std::string &title, const std::string &content);
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ constexpr std::size_t kRows = 20; // of a table that may have any number of rows
 // --- pieces.cpp ---
 
 std::string section(const std::string &title, const std::string &body);
-std::string wide(const char *style, const std::string &picture);
+// As html_picture does, in the width of this page.
+std::string picture(const char *style, const std::function<std::string(double)> &draw);
 std::string note(const std::string &text);
 std::string list(const std::vector<std::string> &lines);
 // Behind a table that would be too long.

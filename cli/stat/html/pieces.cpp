@@ -13,8 +13,8 @@ std::string section(const std::string &title, const std::string &body) {
     return body.empty() ? "" : html_element("h2", title) + "\n" + body;
 }
 
-std::string wide(const char *style, const std::string &picture) {
-    return picture.empty() ? "" : "<div class=\"" + std::string(style) + "\">" + picture + "</div>\n";
+std::string picture(const char *style, const std::function<std::string(double)> &draw) {
+    return html_picture(style, kPictureWidth, draw);
 }
 
 std::string note(const std::string &text) {

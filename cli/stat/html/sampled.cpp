@@ -34,8 +34,8 @@ std::string keys_of(const std::vector<Part> &parts) {
 }
 
 std::string parts(const std::string &title, const std::vector<Part> &parts) {
-    const std::string picture = plot_parts(title, parts);
-    return picture.empty() ? "" : html_element("h3", title) + "\n" + wide("parts", picture) + keys_of(parts);
+    const std::string bar = picture("parts", [&](double width) { return plot_parts(title, parts, width); });
+    return bar.empty() ? "" : html_element("h3", title) + "\n" + bar + keys_of(parts);
 }
 
 std::string site_rows(const Report &report, const std::vector<Site> &sites) {
@@ -107,13 +107,12 @@ std::string share_cells(double share) {
 } // namespace
 
 std::string icicle(const std::string &what, const std::vector<Site> &sites) {
-    const std::string picture = plot_icicle(what, sites);
-    if (picture.empty())
+    const std::string tree = picture("wide", [&](double width) { return plot_icicle(what, sites, width); });
+    if (tree.empty())
         return "";
     const bool cut = std::any_of(sites.begin(), sites.end(),
                                  [](const Site &site) { return site.stack.size() > kIcicleRows; });
-    return wide("wide", picture) +
-           keys(key("own", "the program's own code") + key("library", "a library's")) +
+    return tree + keys(key("own", "the program's own code") + key("library", "a library's")) +
            (cut ? note("Of the deepest stacks, only the innermost " + std::to_string(kIcicleRows) +
                        " functions are shown.")
                 : "");
@@ -138,15 +137,15 @@ std::string where_time_went(const Report &report) {
 }
 
 std::string timeline(const Report &report) {
-    const std::string picture = plot_timeline(report);
-    if (picture.empty())
+    const std::string rows = picture("wide", [&](double width) { return plot_timeline(report, width); });
+    if (rows.empty())
         return "";
     std::string items;
     for (const Doing one : kOrder)
         if (report.doing[static_cast<int>(one)] > 0)
             items += key(key_of(one), name_of(one));
     const std::size_t all = report.threads.size();
-    return wide("wide", picture) + keys(items) +
+    return rows + keys(items) +
            (all > kTimelineRows
                 ? note("The " + std::to_string(kTimelineRows) + " of " +
                        counted(static_cast<double>(all), "thread") + " that were seen longest.")

@@ -68,7 +68,7 @@ std::string load_row(const Report &report, const Point &point) {
 std::string sweep(const Report &report) {
     if (report.points.empty())
         return "";
-    const std::string picture = plot_sweep(report);
+    const std::string plot = picture("plot", [&](double width) { return plot_sweep(report, width); });
     std::string rows = "<tr><th>threads</th><th>wall time</th>" +
                        std::string(report.points.size() > 1 ? "<th>speedup</th>" : "") +
                        "<th>CPU time</th><th>in the kernel</th><th>parallel</th><th>without a CPU</th>"
@@ -78,7 +78,7 @@ std::string sweep(const Report &report) {
         longest = std::max(longest, point.wall.median);
     for (const Point &point : report.points)
         rows += point_row(report, point, unit_of_time(longest));
-    return (picture.empty() ? "" : wide("plot", picture) + sweep_legend(report)) +
+    return (plot.empty() ? "" : plot + sweep_legend(report)) +
            (report.scaling_text.empty() ? "" : html_element("p", report.scaling_text) + "\n") +
            html_table("", rows) +
            note(std::string(report.is_bare

@@ -3,6 +3,7 @@
 // cli/stat/report_*.cpp: what is made of a report (stat_fixture.hpp) for programs and for browsers.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -106,6 +107,55 @@ std::string spaced(std::string page) {
     return page;
 }
 
+struct Picture {
+    double width;
+    std::string content;
+};
+
+// Those in boxes of a kind, "broad" or "narrow".
+std::vector<Picture> pictures_of(const std::string &page, const std::string &kind) {
+    const std::string begin = " " + kind + "\"><svg viewBox=\"0 0 ";
+    std::vector<Picture> pictures;
+    for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+        const std::size_t number = at + begin.size();
+        pictures.push_back(
+            {std::stod(page.substr(number)), page.substr(number, page.find("</svg>", number) - number)});
+    }
+    return pictures;
+}
+
+// By what a letter takes at the least.
+void expect_labels_within(const Picture &picture) {
+    constexpr double kLetter = 5;
+    const std::regex label("<text x=\"([0-9.-]+)\" y=\"[0-9.-]+\" text-anchor=\"([a-z]+)\">([^<]*)<");
+    for (std::sregex_iterator at(picture.content.begin(), picture.content.end(), label), end; at != end;
+         ++at) {
+        const std::string anchor = (*at)[2], text = (*at)[3];
+        const double x = std::stod((*at)[1]), wide = kLetter * static_cast<double>(text.size());
+        const double from = anchor == "start" ? x : anchor == "end" ? x - wide : x - wide / 2;
+        EXPECT_GE(from, 0) << text << " in " << picture.width;
+        EXPECT_LE(from + wide, picture.width) << text << " in " << picture.width;
+    }
+}
+
+// Each picture is drawn for a narrow page as well: made smaller as a whole, its letters would be too small.
+TEST(StatReport, PicturesAreDrawnForNarrowPagesToo) {
+    for (const Report &report : {report_of_random(), report_that_scales()}) {
+        const std::string page = html_of(report);
+        const std::vector<Picture> broad = pictures_of(page, "broad"), narrow = pictures_of(page, "narrow");
+        EXPECT_GE(broad.size(), 4U);
+        ASSERT_EQ(narrow.size(), broad.size());
+        for (std::size_t i = 0; i < broad.size(); i++) {
+            EXPECT_EQ(broad[i].width, 920);
+            EXPECT_EQ(narrow[i].width, 400);
+            expect_labels_within(broad[i]);
+            expect_labels_within(narrow[i]);
+        }
+        EXPECT_NE(page.find(".narrow { display: none; }"), std::string::npos);
+        EXPECT_NE(page.find(".broad { display: none; }"), std::string::npos);
+    }
+}
+
 TEST(StatReport, ThePageShowsAll) {
     const std::string page = spaced(html_of(report_of_random()));
     for (const char *part :
@@ -170,7 +220,7 @@ TEST(StatReport, ThePageShowsWhereTimeWent) {
 TEST(StatReport, ThePageShowsWhatEachThreadDid) {
     const std::string page = spaced(html_of(report_of_random()));
     const std::string heading = "What each thread did (4 threads)", section = section_of(page, heading);
-    EXPECT_EQ(count(section, "<g><title>"), 5U);
+    EXPECT_EQ(count(section, "<g><title>"), 2 * 5U);
     expect_parts(
         page, heading,
         {"<g><title>birthday 4711: ", "<g><title>worker 4712: 440 ms on a CPU, 50.0 ms without one</title>",
