@@ -103,6 +103,47 @@ void expect_shares(const std::string &text) {
     EXPECT_NEAR(sum, is_there ? 100 : 0, 6) << text;
 }
 
+// What it costs is the difference of the table's rows, and the sampled times are the report's.
+void expect_costs(const Report &report, const std::string &text) {
+    const auto near = [](const std::smatch &m, int at, double seconds) {
+        EXPECT_NEAR(seconds_of(m[at], m[at + 1]), seconds, 1.01 * rounding_of(m[at], m[at + 1])) << m.str();
+    };
+    const Point &few = report.points.front(), &most = report.points.back();
+    each(text, R"(([\d.]+) (\w+) CPU (above|less than) (\d+) thread)", [&](const std::smatch &m) {
+        EXPECT_EQ(m[3] == "above", most.cpu() >= few.cpu()) << m.str();
+        near(m, 1, std::abs(most.cpu() - few.cpu()));
+    });
+    each(text, R"((\d+) % of CPU is in the kernel)", [&](const std::smatch &m) {
+        EXPECT_NEAR(std::stod(m[1]), 100 * most.system / most.cpu(), 0.51) << m.str();
+    });
+    const auto of = [&report](Doing what) { return report.doing[static_cast<int>(what)]; };
+    each(
+        text,
+        R"(threads: ([\d.]+) (\w+) running, ([\d.]+) (\w+) runnable, ([\d.]+) (\w+) lock waits, ([\d.]+) (\w+) I/O)",
+        [&](const std::smatch &m) {
+            near(m, 1, of(Doing::kRunning));
+            near(m, 3, of(Doing::kRunnable));
+            near(m, 5, of(Doing::kLockWait));
+            near(m, 7, of(Doing::kInputOutput));
+        });
+    each(text, R"(from others: (\w+) \(up to ([\d.]+) of (\d+) CPU)", [](const std::smatch &m) {
+        EXPECT_LE(std::stod(m[2]), std::stod(m[3])) << m.str();
+        const double over = std::stod(m[2]) - 0.3 * std::stod(m[3]);
+        EXPECT_TRUE(std::abs(over) <= 0.05 || (m[1] == "high") == (over > 0)) << m.str();
+    });
+}
+
+// The line below the table says no more than the verdict does.
+void expect_scaling_as_judged(const Report &report, const std::string &text) {
+    const thrum::stat::Facts facts(report);
+    if (text.find("Retrograde: best at 1 thread") != std::string::npos) {
+        EXPECT_LT(facts.gain.high, 1) << text;
+    }
+    if (text.find("No number of threads is faster than 1") != std::string::npos) {
+        EXPECT_LE(facts.speedup, 1) << text;
+    }
+}
+
 void expect_no_contradiction(const Report &report) {
     const std::string text = text_of(report), line = unwrapped(text);
     expect_products(line);
@@ -110,6 +151,8 @@ void expect_no_contradiction(const Report &report) {
     expect_threads(report, line);
     expect_ratios(report, text);
     expect_shares(text);
+    expect_costs(report, line);
+    expect_scaling_as_judged(report, text);
 }
 
 // --- reports ------------------------------------------------------------------------------------------------
@@ -154,7 +197,8 @@ class Reports {
         made.runs = 3;
         const double wall = std::pow(10, between(-3, 0.5));
         made.wall = {wall, wall * between(0.8, 1), wall * between(1, 1.2), 0.75, 3};
-        made.user = wall * between(0.01, 1.99);
+        made.user = wall * between(0.01, 1.5);
+        made.system = chance() ? wall * between(0, 0.49) : 0;
         made.voluntary = std::floor(between(0, 50)) / 2; // a median of two is between them
         made.involuntary = between(0, 200);
         made.run_delay = chance() ? wall * between(0, 1) : 0;
