@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "os/syscall.h"
+#include "waiting.h"
 
 // libc's for the program and for what is loaded into it: from 2.41 on it is left to others to break off a wait that is
 // cancelled (stat/cancel.c). Older ones do it themselves, and what is done besides does no harm.
@@ -32,34 +33,6 @@ const char *gnu_get_libc_version(void) {
 }
 
 static volatile double sink;
-
-static void wait_in_vain(int times) {
-    static unsigned word;
-    for (int i = 0; i < times; i++)
-        syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static bool is_in(pid_t thread, long number) {
-    char path[64], text[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
-    FILE *file = fopen(path, "r");
-    const bool got = file != NULL && fgets(text, sizeof text, file) != NULL;
-    if (file != NULL)
-        fclose(file);
-    return got && text[0] != 'r' && atol(text) == number;
-}
-
-static void until_waiting(_Atomic pid_t *thread) {
-    while (atomic_load(thread) == 0 || !is_in(atomic_load(thread), SYS_futex))
-        sched_yield();
-}
-
-static pthread_t start(void *(*fn)(void *), void *arg) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, fn, arg) != 0)
-        abort();
-    return thread;
-}
 
 static double cpu_of_thread(void) {
     struct timespec time;
