@@ -53,7 +53,7 @@ NOT_INSIDE struct block *block_make(struct exception_globals *(*exceptions_here)
 void block_keep(struct block *block);
 
 /* On the block, which is installed: runs the destructors of the program's thread-locals and makes them as those of a new thread are.
- * Not inside. _renew_elsewhere: by a thread with another block, which runs no unit. */
+ * _renew_elsewhere: by a thread with another block, which runs no unit. */
 NOT_INSIDE void block_renew(const struct block *block);
 NOT_INSIDE void block_renew_elsewhere(struct block *block);
 

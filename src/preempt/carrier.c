@@ -59,8 +59,8 @@ void carrier_end(struct carrier *carrier) {
 
 /* --- a worker comes and goes -------------------------------------------------------------------------- */
 
-/* `self` is the caller's carrier, and has been sent its worker. Inside. */
-static struct worker *take_on(struct carrier *self) {
+/* `self` is the caller's carrier, and has been sent its worker. */
+INSIDE static struct worker *take_on(struct carrier *self) {
     struct worker *worker = self->worker;
     thrum_assert(worker != NULL && worker_here() == NULL && self->tid == gettid() &&
                  arch_tcb() == self->tcb.base);

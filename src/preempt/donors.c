@@ -124,8 +124,7 @@ static void list(struct donor *self) {
     lock_release(&donors.lock);
 }
 
-/* Not inside. */
-static struct donor *new_record(void) {
+NOT_INSIDE static struct donor *new_record(void) {
     enter();
     struct donor *donor = depot_get_shared(&records);
     leave();

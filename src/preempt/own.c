@@ -57,8 +57,8 @@ static struct own_block *take_as_new(void) {
     return block;
 }
 
-/* Inside. False: it has enough of them. */
-static bool put_as_new(struct worker *worker, struct own_block *block) {
+/* False: it has enough of them. */
+INSIDE static bool put_as_new(struct worker *worker, struct own_block *block) {
     if (worker->as_new.count >= AS_NEW_MOST)
         return false;
     block->next = worker->as_new.first;

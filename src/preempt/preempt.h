@@ -99,11 +99,11 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 /* A runtime with preemption by default makes what only preemption needs at the first use: spares, reserves, and the
  * relief worker. Until then no unit is preempted that would keep a block; so none of them holds a lock for which the
  * maker of these would wait. _make_spares: for so many workers; EAGAIN: the system has none. _give_reserve: to each.
- * Then _armed. Not inside; workers are not added meanwhile. */
+ * Then _armed. Workers are not added meanwhile. */
 NOT_INSIDE int preempt_make_spares(uint32_t workers);
 void preempt_give_reserve(struct worker *worker);
 void preempt_armed(void);
-/* Not inside; no thread makes any more from here on. */
+/* No thread makes any more from here on. */
 NOT_INSIDE void preempt_make_no_more(void);
 static inline bool preempt_is_armed(void) {
     return load_acquire(&preempt.armed) != 0;

@@ -56,8 +56,7 @@ static struct {
 
 /* --- memory ------------------------------------------------------------------------------------------- */
 
-/* Inside, these two. */
-static struct call *call_new(void) {
+INSIDE static struct call *call_new(void) {
     lock_acquire(&calls.lock);
     struct call *call = slab_alloc_locked(&calls.slab);
     if (call != NULL) {
@@ -149,7 +148,7 @@ INSIDE static void start(struct worker *worker, struct call *call, uint64_t tick
     change(call, ticket, CALL_STARTING, CALL_WAITS);
 }
 
-/* Inside. It will not run, and is in no heap. */
+/* It will not run, and is in no heap. */
 INSIDE static void discard(struct worker *worker, struct call *call) {
     unit_free(worker, call->tasklet);
     call_free(call);
@@ -175,7 +174,7 @@ INSIDE static struct thrum_unit *tasklet_of(struct worker *worker, void *(*fn)(v
     return tasklet;
 }
 
-/* Inside. NULL: no memory. */
+/* NULL: no memory. */
 INSIDE static struct call *make(struct worker *worker, uint64_t expiry, void (*fn)(void *), void *arg) {
     struct call *call = call_new();
     if (call == NULL)
@@ -212,7 +211,7 @@ static struct call *call_of(thrum_call_t handle) {
     return is_handle ? (struct call *)(uintptr_t)address : NULL;
 }
 
-/* Inside. `handle`, unless NULL, is set before the call can begin. EAGAIN: no memory. */
+/* `handle`, unless NULL, is set before the call can begin. EAGAIN: no memory. */
 INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, uint64_t expiry,
                                  void (*fn)(void *), void *arg) {
     struct call *call = make(worker, expiry, fn, arg);
@@ -250,7 +249,7 @@ int thrum_call_at(thrum_call_t *handle, uint64_t expiry, void (*fn)(void *), voi
     return error;
 }
 
-/* Inside. It is STOPPING by the caller. */
+/* It is STOPPING by the caller. */
 INSIDE static void stop(struct worker *worker, struct call *call, uint64_t ticket) {
     if (timer_stop(worker, &call->timer))
         discard(worker, call);

@@ -104,7 +104,7 @@ INSIDE static __attribute__((noinline)) void go_to_kept(struct worker *worker, s
     }
 }
 
-/* Goes back to the loop `self`, which the caller is, when the unit waits, yields or ends. Inside. */
+/* Goes back to the loop `self`, which the caller is, when the unit waits, yields or ends. */
 void worker_run(struct worker *worker, struct thrum_unit *unit) {
     struct thrum_unit *self = worker->current, *outer = worker->loop;
     run_leftovers(worker); /* the loop may be new, and have been gone to for that */
