@@ -108,7 +108,7 @@ bool thrum_barrier_wait(thrum_barrier_t *barrier) {
 int thrum_barrier_destroy(thrum_barrier_t *barrier) {
     if (is_null(barrier))
         return EINVAL;
-    if (load_acquire(&barrier_of(barrier)->queue.word) & WORD_WAITERS)
+    if (load_acquire(&barrier_of(barrier)->queue.word) & WORD_WAITERS) /* pairs with word_unlock */
         return misuse(EBUSY, "thrum_barrier_destroy: a thread still waits at this barrier");
     return 0;
 }

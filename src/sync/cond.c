@@ -118,7 +118,7 @@ void thrum_cond_broadcast(thrum_cond_t *object) {
 int thrum_cond_destroy(thrum_cond_t *cond) {
     if (is_null(cond))
         return EINVAL;
-    if (load_acquire(&cond_of(cond)->queue.word) != 0)
+    if (load_acquire(&cond_of(cond)->queue.word) != 0) /* pairs with word_unlock */
         return misuse(EBUSY, "thrum_cond_destroy: a thread still waits for this condition");
     return 0;
 }

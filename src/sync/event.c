@@ -18,6 +18,7 @@ static __attribute__((noinline)) void set_slow(struct event *event) {
 void event_set(struct event *event) {
     uint32_t word = 0;
     annotate_happens_before(&event->queue.word);
+    /* This and the next pair with event_is_set, event_wait's word_lock and the cas of a reset. */
     if (cas_acq_rel(&event->queue.word, &word, EVENT_SET))
         return;
     /* A cas that fails releases nothing. Not where SPIN is held: its holder would write over this. */
@@ -60,7 +61,7 @@ void thrum_event_reset(thrum_event_t *object) {
     struct event *event = event_of(object);
     for (unsigned tries = 0; event_is_set(event); backoff(tries++)) {
         uint32_t word = EVENT_SET;
-        if (cas_acq_rel(&event->queue.word, &word, 0))
+        if (cas_acq_rel(&event->queue.word, &word, 0)) /* pairs with event_set, before it and after it */
             return;
     }
 }

@@ -38,7 +38,7 @@ void event_set(struct event *event);
 int event_wait(struct event *event, enum awaits kind, uint64_t deadline);
 
 static inline bool event_has_waiters(const struct event *event) {
-    return load_acquire(&event->queue.word) & WORD_WAITERS;
+    return load_acquire(&event->queue.word) & WORD_WAITERS; /* pairs with word_unlock */
 }
 
 #endif

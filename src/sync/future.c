@@ -36,7 +36,8 @@ int thrum_future_set(thrum_future_t *object, void *value) {
     while (!cas_acquire(&future->taken, &place, place + 1));
     future->values[place] = value;
     annotate_happens_before(&future->written);
-    if (fetch_add_seq_cst(&future->written, 1) + 1 == future->count) { /* acquire and release: all values */
+    if (fetch_add_seq_cst(&future->written, 1) + 1 ==
+        future->count) { /* pairs with those of the other setters: all values */
         annotate_happens_after(&future->written);
         event_set(&future->event);
     }

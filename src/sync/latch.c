@@ -33,7 +33,7 @@ int thrum_latch_count_down(thrum_latch_t *object, unsigned by) {
         if (by > count)
             return EINVAL;
     while (!cas_acq_rel(&latch->count, &count,
-                        count - by)); /* acquire: what the others did before is passed on */
+                        count - by)); /* pairs with those of the others: what they did before is passed on */
     if (count == by && by != 0) {
         annotate_happens_after(&latch->count);
         event_set(&latch->event);

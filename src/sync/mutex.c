@@ -119,8 +119,8 @@ static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t dea
 static inline bool lock_fast(struct mutex *mutex) {
     uint32_t word = 0;
     if (MISUSE_IS_WATCHED || __builtin_expect(load_relaxed(&mutex->word) != 0, 0))
-        return false; /* a load costs less than a cas that fails */
-    bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED);
+        return false;                                           /* a load costs less than a cas that fails */
+    bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED); /* pairs with an unlock: cas or word_unlock */
     if (__builtin_expect(mine, 1))
         own(mutex, unit_to_note());
     annotate_happens_after(&mutex->word);
@@ -212,6 +212,7 @@ int thrum_mutex_unlock(thrum_mutex_t *object) {
     struct mutex *mutex = mutex_of(object);
     uint32_t word = load_relaxed(&mutex->word);
     annotate_happens_before(&mutex->word);
+    /* Pairs with lock_fast and word_lock. */
     if (!MISUSE_IS_WATCHED && __builtin_expect(word == MUTEX_LOCKED, 1) &&
         __builtin_expect(cas_acq_rel(&mutex->word, &word, 0), 1))
         return 0;
@@ -232,6 +233,7 @@ int thrum_mutex_init(thrum_mutex_t *mutex, unsigned kind) {
 int thrum_mutex_destroy(thrum_mutex_t *mutex) {
     if (is_null(mutex))
         return EINVAL;
+    /* Pairs with an unlock. */
     if (load_acquire(&mutex_of(mutex)->word) & (MUTEX_LOCKED | WORD_WAITERS))
         return misuse(EBUSY, "thrum_mutex_destroy: this mutex is locked or has waiters");
     return 0;

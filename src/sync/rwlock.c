@@ -145,7 +145,8 @@ static int try_slow(struct rwlock *lock, bool (*may)(const struct rwlock *, uint
 static bool read_fast(struct rwlock *lock) {
     uint32_t word = load_relaxed(&lock->word);
     while (!(word & (RWLOCK_WRITING | WORD_WAITERS | WORD_SPIN)))
-        if (cas_acquire(&lock->word, &word, word + RWLOCK_READER)) {
+        if (cas_acquire(&lock->word, &word,
+                        word + RWLOCK_READER)) { /* pairs with unlock_fast and word_unlock */
             annotate_happens_after(&lock->word);
             return true;
         }
@@ -154,6 +155,7 @@ static bool read_fast(struct rwlock *lock) {
 
 static bool write_fast(struct rwlock *lock) {
     uint32_t word = 0;
+    /* Pairs with unlock_fast and word_unlock. */
     bool mine = !MISUSE_IS_WATCHED && cas_acquire(&lock->word, &word, RWLOCK_WRITING);
     if (mine) {
         note_writer(lock, unit_to_note());
@@ -235,6 +237,7 @@ static bool unlock_fast(struct rwlock *lock) {
         bool reader = word >= 2 * RWLOCK_READER || word == RWLOCK_READER;
         if (!writer && !reader)
             return false;
+        /* Pairs with read_fast, write_fast and word_lock. */
         if (cas_acq_rel(&lock->word, &word, writer ? 0 : word - RWLOCK_READER))
             return true;
     }
@@ -301,6 +304,7 @@ int thrum_rwlock_unlock(thrum_rwlock_t *object) {
 int thrum_rwlock_destroy(thrum_rwlock_t *lock) {
     if (is_null(lock))
         return EINVAL;
+    /* Pairs with unlock_fast and word_unlock. */
     if (load_acquire(&rwlock_of(lock)->word) & ~(uint32_t)WORD_SPIN)
         return misuse(EBUSY, "thrum_rwlock_destroy: this lock is locked or has waiters");
     return 0;

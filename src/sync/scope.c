@@ -85,8 +85,8 @@ static struct {
     struct slab slab; /* under lock */
 } memory = {.slab = SLAB_INIT(struct member)};
 
-/* Inside. NULL: no memory. */
-static struct member *member_new(struct scope *scope) {
+/* NULL: no memory. */
+INSIDE static struct member *member_new(struct scope *scope) {
     lock_acquire(&scope->lock);
     if (scope->free == NULL) {
         lock_acquire(&memory.lock);
@@ -140,8 +140,8 @@ static void member_delist(struct member *member) {
 
 /* --- cancelling --------------------------------------------------------------------------------------- */
 
-/* Inside. False: there are no more. */
-static bool cancel_batch(struct scope *scope) {
+/* False: there are no more. */
+INSIDE static bool cancel_batch(struct scope *scope) {
     enum { BATCH = 64 };
     lock_acquire(&scope->lock);
     for (int i = 0; i < BATCH && scope->members != NULL; i++) {
@@ -155,8 +155,8 @@ static bool cancel_batch(struct scope *scope) {
     return more;
 }
 
-/* Inside. The next scope inside this one that has not been told; it is held. */
-static struct scope *hold_inner(struct scope *scope) {
+/* The next scope inside this one that has not been told; it is held. */
+INSIDE static struct scope *hold_inner(struct scope *scope) {
     lock_acquire(&scope->lock);
     struct scope *inner = scope->inner;
     while (inner != NULL && inner->is_told)
@@ -167,8 +167,8 @@ static struct scope *hold_inner(struct scope *scope) {
     return inner;
 }
 
-/* Not inside. The owner of `inner` may be waiting for this. */
-static void release_inner(struct scope *scope, struct scope *inner) {
+/* The owner of `inner` may be waiting for this. */
+NOT_INSIDE static void release_inner(struct scope *scope, struct scope *inner) {
     enter();
     lock_acquire(&scope->lock);
     inner->is_held = false;
@@ -184,13 +184,13 @@ static int result_inside(int result) {
     return result == ETIMEDOUT ? ETIMEDOUT : ECANCELED;
 }
 
-/* Not inside; does not wait. */
-static void cancel(struct scope *scope, int result) {
+/* Does not wait. */
+NOT_INSIDE static void cancel(struct scope *scope, int result) {
     enter();
     lock_acquire(&scope->lock);
     bool is_first = scope->result == 0;
     if (is_first)
-        store_release(&scope->result, result);
+        store_release(&scope->result, result); /* pairs with thrum_scope_spawn and thrum_scope_cancelled */
     lock_release(&scope->lock);
     leave();
     if (!is_first)
@@ -223,8 +223,8 @@ static void time_is_over(void *arg) {
 static void owner_ends(void *scope);
 static void member_ends(void *member);
 
-/* The innermost scope that the caller owns or is a member of; NULL: none. Inside. */
-static struct scope *scope_here(const struct thrum_unit *self) {
+/* The innermost scope that the caller owns or is a member of; NULL: none. */
+INSIDE static struct scope *scope_here(const struct thrum_unit *self) {
     const struct thrum_cleanup *cleanup = self->has_cleanups ? self->cleanups : NULL;
     for (; cleanup != NULL; cleanup = cleanup->outer) {
         if (cleanup->fn == owner_ends)
@@ -239,12 +239,13 @@ static struct scope *scope_here(const struct thrum_unit *self) {
 
 /* Its record is free from here on, and so may the scope be when it counts no more. */
 static void leave_scope(struct scope *scope) {
+    /* Pairs with those of the others: what members did is before the end of the scope. */
     if (fetch_sub_acq_rel(&scope->left, 1) == 1)
         thrum_event_set(&scope->all_left);
 }
 
-/* Inside. In a scope that is cancelled it ends at its first wait, as those do that the canceller finds. */
-static void member_begins(struct member *member) {
+/* In a scope that is cancelled it ends at its first wait, as those do that the canceller finds. */
+INSIDE static void member_begins(struct member *member) {
     struct scope *scope = member->scope;
     member->thread = worker_here()->current;
     member->thread->escaped = true;
@@ -317,7 +318,7 @@ int thrum_scope_spawn(thrum_scope_t *object, const thrum_attr_t *attr, int (*fn)
     struct scope *scope = scope_of(object);
     if (load_acquire(&scope->left) == 0)
         return misuse(EINVAL, "thrum_scope_spawn: this scope has not begun, or has ended");
-    if (load_acquire(&scope->result) != 0)
+    if (load_acquire(&scope->result) != 0) /* pairs with cancel */
         return ECANCELED;
     enter();
     struct member *member = member_new(scope);
@@ -332,8 +333,8 @@ int thrum_scope_spawn(thrum_scope_t *object, const thrum_attr_t *attr, int (*fn)
 
 /* --- the owner ---------------------------------------------------------------------------------------- */
 
-/* Inside. From here the parent's canceller finds it; if that has been there already, it is cancelled from the start. */
-static void enter_parent(struct scope *scope) {
+/* From here the parent's canceller finds it; if that has been there already, it is cancelled from the start. */
+INSIDE static void enter_parent(struct scope *scope) {
     struct scope *parent = scope->parent;
     lock_acquire(&parent->lock);
     scope->next = parent->inner;
@@ -387,7 +388,7 @@ static void forget(struct scope *scope) {
 static void await_members(struct scope *scope) {
     if (!scope->is_left) {
         scope->is_left = true;
-        if (fetch_sub_acq_rel(&scope->left, 1) == 1)
+        if (fetch_sub_acq_rel(&scope->left, 1) == 1) /* pairs with leave_scope */
             return;
     }
     thrum_event_wait(&scope->all_left);
@@ -475,6 +476,7 @@ int thrum_scope_cancel(thrum_scope_t *scope) {
 }
 
 bool thrum_scope_cancelled(const thrum_scope_t *scope) {
+    /* Pairs with cancel. */
     return !is_null(scope) && load_acquire(&((const struct scope *)(const void *)scope)->result) != 0;
 }
 

@@ -98,6 +98,7 @@ int thrum_sem_post_many(thrum_sem_t *object, unsigned permits) {
     while (!(word & (WORD_SPIN | WORD_WAITERS))) {
         if (permits > THRUM_SEM_MAX - (word >> SEM_SHIFT))
             return EOVERFLOW;
+        /* Pairs with sem_take and word_lock. */
         if (cas_acq_rel(&sem->queue.word, &word, word + permits * SEM_ONE))
             return 0;
     }
@@ -117,7 +118,7 @@ unsigned thrum_sem_count(const thrum_sem_t *sem) {
 int thrum_sem_destroy(thrum_sem_t *sem) {
     if (is_null(sem))
         return EINVAL;
-    if (load_acquire(&sem_of(sem)->queue.word) & WORD_WAITERS)
+    if (load_acquire(&sem_of(sem)->queue.word) & WORD_WAITERS) /* pairs with word_unlock */
         return misuse(EBUSY, "thrum_sem_destroy: a thread still waits for this semaphore");
     return 0;
 }

@@ -178,6 +178,7 @@ static int join_enlist(struct item *item) {
     struct thrum_unit *thread = item->object, *joiner = JOIN_NONE;
     item->watch.ended = thread_ended;
     store_relaxed(&item->watch_done, 0);
+    /* Pairs with unit_publish_end, as does that of join_withdraw. */
     if (cas_acq_rel(&thread->join, &joiner, join_by_watch(&item->watch)))
         return 0;
     return joiner == JOIN_ENDED ? EBUSY : EINVAL; /* another thread joins it, or it is detached */
@@ -187,7 +188,7 @@ static void join_withdraw(struct item *item) {
     struct thrum_unit *thread = item->object, *joiner = join_by_watch(&item->watch);
     if (cas_acq_rel(&thread->join, &joiner, JOIN_NONE))
         return;
-    for (unsigned tries = 0; !load_acquire(&item->watch_done); tries++)
+    for (unsigned tries = 0; !load_acquire(&item->watch_done); tries++) /* pairs with thread_ended */
         backoff(tries);
 }
 
@@ -331,8 +332,8 @@ static struct item *put_in_order(struct item *items, size_t count) {
 
 /* --- waiting ------------------------------------------------------------------------------------------ */
 
-/* Inside. Where it ended is in *end: NULL if all are enlisted. */
-static int enlist_all(struct item *first, struct wait *wait, struct item **end) {
+/* Where it ended is in *end: NULL if all are enlisted. */
+INSIDE static int enlist_all(struct item *first, struct wait *wait, struct item **end) {
     for (struct item *item = first; item != NULL; item = item->next) {
         item->waiter = waiter_make(wait, true);
         item->waiter.value = item->value;
@@ -346,8 +347,8 @@ static int enlist_all(struct item *first, struct wait *wait, struct item **end) 
     return error;
 }
 
-/* Inside. The one that it was claimed by, or NULL. */
-static struct item *withdraw_all(struct item *first, const struct item *end) {
+/* The one that it was claimed by, or NULL. */
+INSIDE static struct item *withdraw_all(struct item *first, const struct item *end) {
     struct item *fired = NULL;
     for (struct item *item = first; item != end; item = item->next) {
         if (item->waiter.fired)

@@ -17,11 +17,12 @@ void waiter_hold(struct waiter *waiter) {
 
 void waiter_dismiss(struct waiter *waiter) {
     waiter_hold(waiter);
-    store_release(&waiter->fate, FATE_DISMISSED);
+    store_release(&waiter->fate, FATE_DISMISSED); /* pairs with wait_for_dismissal */
 }
 
 /* The waker is on another worker, and busy; ours may do something else meanwhile. */
 INSIDE static void wait_for_dismissal(const struct waiter *waiter) {
+    /* Pairs with waiter_dismiss and waiters_wake. */
     for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_DISMISSED; tries++) {
         leave();
         thrum_yield();
@@ -32,7 +33,7 @@ INSIDE static void wait_for_dismissal(const struct waiter *waiter) {
 
 bool waiter_return(struct waiter *waiter, uint32_t *word, uint32_t *now) {
     uint32_t fate = FATE_LISTED;
-    if (cas_acq_rel(&waiter->fate, &fate, FATE_BACK)) {
+    if (cas_acq_rel(&waiter->fate, &fate, FATE_BACK)) { /* this and the next two pair with waiter_hold */
         for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_CALLED; backoff(tries++))
             if (word_try_lock(word, now))
                 return true;
@@ -118,8 +119,8 @@ void waiters_wake(struct waiters *list, int result) {
     unsigned woken = 0;
     for (struct waiter *waiter = list->first, *next; waiter != NULL; waiter = next) {
         next = waiter->next;
-        if (__builtin_expect(waiter->contested, 0)) { /* not claimed, but held */
-            store_release(&waiter->fate, FATE_DISMISSED);
+        if (__builtin_expect(waiter->contested, 0)) {     /* not claimed, but held */
+            store_release(&waiter->fate, FATE_DISMISSED); /* pairs with wait_for_dismissal */
             continue;
         }
         waiter->result = result;

@@ -45,7 +45,7 @@ INSIDE static inline uint32_t word_lock(uint32_t *word) {
 /* As word_lock, but does not wait. *seen: what the word was. */
 INSIDE static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
     *seen = load_relaxed(word);
-    if (*seen & WORD_SPIN || !cas_acquire(word, seen, *seen | WORD_SPIN)) /* as in word_lock */
+    if (*seen & WORD_SPIN || !cas_acquire(word, seen, *seen | WORD_SPIN)) /* pairs as in word_lock */
         return false;
     annotate_happens_after(word);
     return true;
@@ -54,7 +54,7 @@ INSIDE static inline bool word_try_lock(uint32_t *word, uint32_t *seen) {
 /* Gives SPIN back: the word is `now` from here on. */
 INSIDE static inline void word_unlock(uint32_t *word, uint32_t now) {
     annotate_happens_before(word);
-    store_release(word, now);
+    store_release(word, now); /* pairs with word_lock, word_try_lock and the objects' own loads and cas */
 }
 
 #endif
