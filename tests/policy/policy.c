@@ -50,12 +50,13 @@ static void await_idle(uint64_t most) {
     CHECK(cache()->idle <= most, "%llu threads are still idle", (unsigned long long)cache()->idle);
 }
 
-// After all that the cache works as at first.
+// After all that the cache works as at first. Where idle threads end after 100 ms, one may be gone before the next is
+// asked for.
 static void still_works(void) {
-    warm_threads(THREADS);
     uint64_t reused = cache()->reused;
-    run_thread(do_nothing, NULL);
-    CHECK_EQ(cache()->reused, reused + 1);
+    for (int64_t end = now_ms() + PATIENCE_MS; cache()->reused == reused && now_ms() < end;)
+        run_thread(do_nothing, NULL);
+    CHECK(cache()->reused > reused, "no thread is reused any more");
 }
 
 static long resident_kb(void);
@@ -404,10 +405,7 @@ static void never_joined(void) {
     for (int i = 0; i < MANY; i++)
         CHECK_OK(pthread_create(&thread, NULL, do_nothing, NULL));
     expect_threads_at_most(1);
-    uint64_t reused = cache()->reused;
-    for (int i = 0; i < 3; i++)
-        run_thread(do_nothing, NULL);
-    CHECK_EQ(cache()->reused, reused + 2);
+    still_works();
 }
 
 static void *wait_for_all(void *barrier) {
