@@ -119,7 +119,7 @@ class Writer {
         const auto [found, is_new] = functions_.try_emplace(address);
         if (is_new) {
             const Symbol &symbol = symbols_.at(address);
-            const std::string place = describe(symbol, address);
+            const std::string place = thrum::describe(symbol, address);
             found->second = {symbol.function.empty() ? place : short_name(symbol), place};
         }
         return found->second;
