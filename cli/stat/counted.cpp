@@ -137,7 +137,7 @@ void CountedWaits::add(const ExactWait &wait, Places &places, std::size_t era) {
     auto &sites = doing == Doing::kLockWait ? report_.waits : report_.others;
     std::size_t used = kNone;
     if (doing == Doing::kLockWait)
-        used = find_lock(is_python ? as_python_lock(lock) : lock, key_of(stack, true));
+        used = find_lock(is_python ? as_python_lock(lock) : as_parked(lock, stack), key_of(stack, true));
     const std::size_t at = find_site(sites, doing, std::move(stack), used);
     Site &site = sites[at];
     if (!site.calls)

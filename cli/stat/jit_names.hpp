@@ -14,10 +14,18 @@
 
 namespace thrum::stat {
 
+// What such a file calls a function, as its programmer does: "JS:*draw /srv/www/page.js:12:5" of V8 is draw (page.js:12),
+// "py::draw:/srv/page.py" of Python is draw (page.py), and "void Page.draw(int)" of Java is Page.draw.
 struct JitName {
     std::string function;
+    std::string file; // its last component; empty where it is not known
+    int line = 0;
+    bool is_runtimes = false; // of the runtime's own code, as node:internal/...
     std::uint64_t offset = 0; // of the address that was asked for, in the function
 };
+
+// Without the offset. Other names stay as they are.
+JitName jit_name(const std::string &name);
 
 class JitNames {
   public:

@@ -47,6 +47,8 @@ bool set(ListedLock &entry, const std::string &key, const std::string &value) {
         entry.name = value;
     else if (key == "fix")
         entry.fix = value;
+    else if (key == "parks" && (value == "yes" || value == "no"))
+        entry.parks = value == "yes";
     else
         return false;
     return true;
@@ -129,7 +131,7 @@ void LockTable::add(const std::string &text, const std::string &name) {
             throw Failure(kUsage, where + "expected a section, such as [lock], and lines of 'key = value'");
         if (!set(added.front(), trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1))))
             throw Failure(kUsage, where + "unknown key '" + trimmed(line.substr(0, equals)) +
-                                      "'; use name, at, through, not, module or fix");
+                                      "'; use name, at, through, not, module, fix, or parks = yes");
     }
     entries_.insert(entries_.begin(), added.begin(), added.end());
 }

@@ -20,6 +20,8 @@ struct ListedLock {
     Kind kind = kLock;
     std::string name, fix;
     std::vector<std::string> at, through, without, modules; // patterns
+    bool parks =
+        false; // a waiter sleeps at a word of its own: what address that has says nothing about the lock
 
     bool is_lock() const { return kind != kCount && kind != kIdle && kind != kRuntime; }
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code compiled at run time whose names the program does not tell, and libraries of the system whose functions have no names although threads wait or burn CPU time in them: they came without
-// debugging information, and what they do inside cannot be told. (Of the program and its own libraries unwind.cpp says it.)
+// Code compiled at run time whose names the program does not tell, and libraries of the system whose functions have no names
+// although threads wait or burn CPU time in them: they came without debugging information, and what they do inside cannot be
+// told. (Of the program and its own libraries unwind.cpp says it.)
 // Used by rules/table.cpp.
 #pragma once
 

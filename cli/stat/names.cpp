@@ -73,13 +73,19 @@ std::string frame_name(const Frame &frame) {
     return frame.function.empty() ? in_module(frame) : frame.function;
 }
 
+std::string module_note(const std::string &module) {
+    if (module.empty())
+        return "";
+    return module[0] == '(' ? " " + module : " (" + module + ")";
+}
+
 std::string frame_place(const Frame &frame) {
     if (frame.function.empty())
         return in_module(frame);
     if (!frame.file.empty())
         return frame.function + " (" + frame.file + (frame.line > 0 ? ":" + std::to_string(frame.line) : "") +
                ")";
-    return frame.module.empty() ? frame.function : frame.function + " (" + frame.module + ")";
+    return frame.function + module_note(frame.module);
 }
 
 std::string chain_of(const std::vector<Frame> &stack, std::size_t most) {

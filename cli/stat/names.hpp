@@ -18,6 +18,8 @@ const char *key_of(Outcome outcome);
 
 // "draw"; where no function is known, "libfoo.so+0x12".
 std::string frame_name(const Frame &frame);
+// " (libc.so.6)"; " (unknown)" of a module that is none.
+std::string module_note(const std::string &module);
 // "draw (birthday.c:21)", "random (libc.so.6)".
 std::string frame_place(const Frame &frame);
 // "random <- draw (birthday.c:21) <- has_dup <- worker": innermost first, and the place of the first frame that is the

@@ -17,6 +17,9 @@
 
 namespace thrum::stat {
 
+// The module of code that is in no file: what a virtual machine has compiled. It has no offset.
+inline constexpr const char kMadeCode[] = "(compiled at run time)";
+
 // One place in a stack. `function` is empty where none is known.
 struct Frame {
     std::string function; // demangled, without parameters
@@ -27,9 +30,6 @@ struct Frame {
     bool is_user = false;     // in the program itself, not in a library of the system
     std::uint64_t begin = 0;  // where a function without a name begins, as `offset`; 0: not known
 };
-
-// The module of code in memory that no file is mapped to. It has no offset.
-constexpr const char *kMadeCode = "(compiled at run time)";
 
 // What a futex word belongs to.
 enum class LockKind : std::uint8_t {

@@ -64,7 +64,7 @@ Seen SampleSites::look_up(const ProcSample &sample) {
         if (is_python || found.is_semaphore)
             seen.doing = Doing::kLockWait;
         if (is_futex && seen.doing == Doing::kLockWait)
-            lock = locks_.add(is_python ? as_python_lock(found) : found, era);
+            lock = locks_.add(is_python ? as_python_lock(found) : as_parked(found, stack), era);
     }
     const auto [at, is_new] =
         known_sites_.try_emplace({seen.doing, key_of(stack, true), lock}, sites_.size());

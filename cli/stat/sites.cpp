@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "stat/lock_table.hpp"
 #include "stat/waits.hpp"
 
 namespace thrum::stat {
@@ -132,6 +133,13 @@ Lock as_python_lock(Lock lock) {
     lock.address -= lock.symbol.empty() ? 0 : lock.offset;
     lock.offset = 0;
     lock.text = "Python's global interpreter lock (GIL)";
+    return lock;
+}
+
+Lock as_parked(Lock lock, const std::vector<Frame> &stack) {
+    const ListedLock *listed = lock_table().find(stack);
+    if (listed != nullptr && listed->parks)
+        lock.text = listed->name;
     return lock;
 }
 

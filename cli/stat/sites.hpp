@@ -56,4 +56,7 @@ void sort_locks(std::vector<LockUse> &locks, std::vector<Site> &sites);
 // Of the words that Python's lock is made of, all have one name.
 Lock as_python_lock(Lock lock);
 
+// Of a runtime whose waiters sleep at words of their own (locks.conf: parks), the name of its lock.
+Lock as_parked(Lock lock, const std::vector<Frame> &stack);
+
 } // namespace thrum::stat

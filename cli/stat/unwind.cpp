@@ -50,7 +50,8 @@ constexpr const char *kSystemLibraries[] = {"libc.so", "libc-2.",   "libm.so",  
 // What is mapped like a file and is none.
 constexpr const char *kFilesOfNoName[] = {"/memfd:", "/dev/", "/SYSV", "/anon_hugepage"};
 // Sources that are compiled into the program and are not its own.
-constexpr const char *kSystemSources[] = {"/usr/include/", "/usr/lib/"};
+// The last is where the Rust compiler says that the sources of its library are, wherever they are.
+constexpr const char *kSystemSources[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
 constexpr const char *kSystemFunctions[] = {"std::", "__gnu_cxx::", "__gthread_"};
 
 // "draw.isra.0" is a draw.
@@ -329,9 +330,11 @@ void Unwinder::State::name_jit(std::uint64_t address, Frame &frame) {
     if (!name)
         return;
     frame.function = name->function;
+    frame.file = name->file;
+    frame.line = name->line;
     frame.offset = name->offset;
     frame.module = kMadeCode;
-    frame.is_user = !lock_table().is_runtime(frame);
+    frame.is_user = !name->is_runtimes && !lock_table().is_runtime(frame);
 }
 
 // Of the kernel's code, of what was made as the program went along, and where the file is not there that was mapped.
@@ -441,8 +444,11 @@ std::vector<Frame> Unwinder::frames(const RawStack &stack) const {
         frames.insert(frames.end(), here.begin(), here.end());
         called = address;
     }
-    for (Frame &frame : frames) // a C library that is linked in has no lines where the program has some
-        frame.is_user = frame.is_user && (frame.line != 0 || !state_->modules[frame.module].lines);
+    for (Frame &frame : frames) { // a C library that is linked in has no lines where the program has some
+        const auto module = state_->modules.find(frame.module);
+        const bool has_lines = module != state_->modules.end() && module->second.lines;
+        frame.is_user = frame.is_user && (frame.line != 0 || !has_lines);
+    }
     return frames;
 }
 

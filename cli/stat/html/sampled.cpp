@@ -85,7 +85,7 @@ std::vector<Burn> burns_of(const Report &report) {
             if (!site.stack.empty()) {
                 const Frame &frame = site.stack.front();
                 Burn &burn = by_name[frame_name(frame) + '\n' + frame.module];
-                burn.place = frame_name(frame) + (frame.module.empty() ? "" : " (" + frame.module + ")");
+                burn.place = frame_name(frame) + module_note(frame.module);
                 burn.*share += site.share;
             }
     };

@@ -5,6 +5,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/lock_table.hpp"
+#include "stat/sites.hpp"
 #include "stat/waits.hpp"
 #include "stat_case.hpp"
 #include "tools/failure.hpp"
@@ -167,6 +168,34 @@ TEST(StatRules, WorkersThatTakeTurnsAtWaitingForWork) {
     Case condition =
         receiver_case(3.6, "std::sys::sync::condvar::futex::Condvar::wait"); // which gives the lock back
     EXPECT_NE(condition.concluded().findings.front().rule, "inconclusive");
+}
+
+// What HotSpot makes for itself is no method of the program's.
+TEST(StatLockTable, StubsOfAVirtualMachineAreNoPlaces) {
+    for (const char *stub : {"Interpreter", "monitorexit_nofpu Runtime1 stub"}) {
+        EXPECT_TRUE(lock_table().is_runtime(runtimes(stub, thrum::stat::kMadeCode))) << stub;
+        EXPECT_FALSE(lock_table().is_runtime(runtimes(stub, "prog"))) << stub;
+    }
+    EXPECT_FALSE(lock_table().is_runtime(runtimes("Sync.hotInLock", thrum::stat::kMadeCode)));
+}
+
+// A Java monitor's waiters sleep at words of their own, a mutex's at its own.
+TEST(StatLockTable, WaitersThatParkHaveNoAddress) {
+    thrum::stat::Lock heap;
+    heap.text = "heap (0x10)";
+    const std::vector<Frame> monitor = {library("pthread_cond_wait"),
+                                        runtimes("ObjectMonitor::EnterI", "libjvm.so"),
+                                        runtimes("ObjectMonitor::enter", "libjvm.so")};
+    EXPECT_EQ(thrum::stat::as_parked(heap, monitor).text, "a Java monitor (synchronized)");
+    EXPECT_EQ(
+        thrum::stat::as_parked(heap, {runtimes("std::sync::poison::mutex::Mutex::lock"), own("work")}).text,
+        "heap (0x10)");
+    EXPECT_EQ(thrum::stat::as_parked(heap, {library("pthread_mutex_lock"), own("work")}).text, "heap (0x10)");
+    LockTable table;
+    table.add("[lock]\nname = a\nat = f\nparks = yes\n", "mine");
+    ASSERT_NE(table.find({runtimes("f")}), nullptr);
+    EXPECT_TRUE(table.find({runtimes("f")})->parks);
+    EXPECT_THROW(table.add("[lock]\nname = a\nparks = maybe\n", "mine"), thrum::Failure);
 }
 
 } // namespace

@@ -286,8 +286,8 @@ TEST(StatRules, CodeCompiledAtRunTime) {
     ASSERT_EQ(said.size(), 1U);
     EXPECT_EQ(said.front(),
               "no names of code compiled at run time, which 60 % of CPU time went through: let the program "
-              "write them to /tmp/perf-PID.map (java -XX:+UnlockDiagnosticVMOptions "
-              "-XX:+DumpPerfMapAtExit, node --perf-basic-prof, python -X perf)");
+              "write them to /tmp/perf-PID.map (jcmd PID Compiler.perfmap, node --perf-basic-prof, python -X "
+              "perf)");
     EXPECT_TRUE(warnings_of(0.6, library("Main.run", thrum::stat::kMadeCode)).empty());
     EXPECT_TRUE(warnings_of(0.02, made).empty());
 }

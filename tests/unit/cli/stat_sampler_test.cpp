@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -31,12 +32,15 @@
 #include "stat/host.hpp"
 #include "stat/instructions.hpp"
 #include "stat/layers.hpp"
+#include "stat/names.hpp"
 #include "stat/rules.hpp"
 #include "stat/task_files.hpp"
 #include "stat/waits.hpp"
 #include "symbols.hpp"
 #include "tools/clock.hpp"
 #include "tools/failure.hpp"
+
+unsigned wrapping_mul(unsigned a, unsigned b); // of rust_library.cpp
 
 namespace {
 
@@ -230,6 +234,53 @@ TEST(Sampler, AStackIsThatOfTheSameWait) {
     }
     EXPECT_GT(placed, 0U) << "of " << sampler.samples.size() << " samples";
     EXPECT_EQ(wrong, 0U) << "of " << placed << " stacks\n" << seen;
+}
+
+// What is inlined from there is not the program's own.
+TEST(Sampler, RustsLibraryIsNotTheProgram) {
+    const auto text = thrum::process::read_all("/proc/self/maps");
+    ASSERT_TRUE(text);
+    const Maps maps{0, *text, 0};
+    const Unwinder unwinder(maps);
+    RawStack stack;
+    stack.addresses = {reinterpret_cast<std::uint64_t>(&wrapping_mul) + 2,
+                       reinterpret_cast<std::uint64_t>(&text_of_stack) + 2};
+    const std::vector<Frame> frames = unwinder.frames(stack);
+    ASSERT_EQ(frames.size(), 2U);
+    EXPECT_EQ(frames[0].file, "uint_macros.rs");
+    EXPECT_FALSE(frames[0].is_user);
+    EXPECT_TRUE(frames[1].is_user) << text_of_stack(frames);
+}
+
+// Code in no file, without a name and with one. It has no debugging information that could be missing.
+TEST(Sampler, CodeCompiledAtRunTime) {
+    void *page = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page, MAP_FAILED);
+    const auto at = reinterpret_cast<std::uint64_t>(page);
+    const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+    const auto text = thrum::process::read_all("/proc/self/maps");
+    ASSERT_TRUE(text);
+    for (const bool has_name : {false, true}) {
+        if (has_name) {
+            std::ofstream(path) << std::hex << at << " 100 Sync.main\n";
+        }
+        const Maps maps{0, *text, 0, getpid()};
+        const Unwinder unwinder(maps);
+        RawStack stack;
+        stack.addresses = {at + 5};
+        const std::vector<Frame> frames = unwinder.frames(stack);
+        ASSERT_EQ(frames.size(), 1U);
+        EXPECT_EQ(frames.front().module, thrum::stat::kMadeCode);
+        EXPECT_EQ(frames.front().function, has_name ? "Sync.main" : "");
+        EXPECT_EQ(frames.front().is_user, has_name);
+        EXPECT_TRUE(unwinder.missing().empty()) << unwinder.missing().front();
+    }
+    Frame frame;
+    frame.function = "Sync.main";
+    frame.module = thrum::stat::kMadeCode;
+    EXPECT_EQ(thrum::stat::frame_place(frame), "Sync.main (compiled at run time)");
+    unlink(path.c_str());
+    munmap(page, 4096);
 }
 
 // This program's own entries: what is looked at there is on its way to the function that it is named by.
