@@ -160,6 +160,24 @@ bool is_written(const Frame &frame) {
            frame.function.compare(0, 11, "__gnu_cxx::") != 0;
 }
 
+// "main::{closure#0}::{closure#2} (main.rs:5)" as "main::{closure} (main.rs:5)": of a function inside a function, how many
+// there are around it.
+std::string without_closures(const std::string &text) {
+    const std::string closure = "::{";
+    std::string kept;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t end = at;
+        while (text.compare(end, closure.size(), closure) == 0 && text.find("closure", end) - end <= 4 &&
+               text.find('}', end) != std::string::npos) {
+            end = text.find('}', end) + 1;
+            end += text.compare(end, 1, "}") == 0; // "{{closure}}", of the older mangling
+        }
+        kept += end > at ? "::{closure}" : text.substr(at, 1);
+        at = std::max(end, at + 1);
+    }
+    return kept;
+}
+
 // The end of a name says most.
 std::string cut_in_front(const std::string &text, std::size_t width) {
     const std::string dots = "...";
@@ -182,7 +200,8 @@ std::string chain(const std::vector<Frame> &stack, std::size_t width) {
         if (!text.empty() && text.size() + next.size() > width) {
             if (at == own)
                 text = cut(text, width - place_room) + " <- " +
-                       cut_in_front(frame_place(*own), width - std::min(text.size(), width - place_room) - 4);
+                       cut_in_front(without_closures(frame_place(*own)),
+                                    width - std::min(text.size(), width - place_room) - 4);
             break;
         }
         text += next;
@@ -259,7 +278,10 @@ std::string others_text(const Report &report, const Facts &facts) {
     double all = 0;
     for (const Site &site : report.others)
         all += site.seconds;
-    std::string text = "\nWHERE threads waited (for no known lock)\n";
+    std::string text = "\nWHERE threads waited (for no known lock";
+    if (const std::uint64_t samples = samples_of(report.others); samples > 0)
+        text += "; " + counted(static_cast<double>(samples), "sample");
+    text += ")\n";
     for (std::size_t i = 0; i < std::min(kSites, report.others.size()); i++) {
         const Site &site = report.others[i];
         const std::string what = std::string(name_of(site.doing)) + ": ";
@@ -293,7 +315,8 @@ std::string burns_text(const Report &report, const Facts &facts) {
         return "";
     const bool both = !report.burns_one.empty() && report.points.size() > 1;
     const std::size_t names = report_columns() - 25; // the column for them, beside two shares
-    std::string title = wrapped("CPU time went to (" + report.profile_source + ", " +
+    const std::string one = both ? std::to_string(samples_of(report.burns_one)) + " and " : "";
+    std::string title = wrapped("CPU time went to (" + report.profile_source + ", " + one +
                                     counted(static_cast<double>(samples_of(report.burns)), "sample") + ")",
                                 "  ");
     title.pop_back();

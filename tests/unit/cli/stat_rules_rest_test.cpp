@@ -250,6 +250,38 @@ TEST(StatRules, RowsThatLookAlikeAreOne) {
     EXPECT_EQ(text.find("35%"), std::string::npos) << text;
 }
 
+// A percentage says little without the number that it is of.
+TEST(StatRules, SharesStandBesideTheirSamples) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 0.6, 1, 0).doing(Doing::kRunning, 1);
+    made.burns({own("work")}, 0.5, 0.3).burns({own("rest")}, 0.5, 0);
+    const std::string both = text_of(made.concluded());
+    EXPECT_NE(both.find("CPU time went to (perf event, 30 and 100 samples)"), std::string::npos) << both;
+    made.report.burns_one.clear();
+    const std::string one = text_of(made.report);
+    EXPECT_NE(one.find("CPU time went to (perf event, 100 samples)"), std::string::npos) << one;
+}
+
+// Of Rust's functions in functions, which there is no room for, the outermost says where it is.
+TEST(StatRules, ClosuresAreCutTogether) {
+    Case made;
+    made.point(1, 1, 1, 0).point(2, 1, 2, 0).doing(Doing::kRunning, 1).doing(Doing::kLockWait, 1);
+    made.lock(LockKind::kHeap, "heap (0x10)", 1);
+    made.waits({library("std::sync::poison::mutex::Mutex::lock"),
+                own("prog::run::{closure#0}::{closure#0}::{closure#12}", 5)},
+               100);
+    const std::string text = text_of(made.concluded());
+    EXPECT_NE(text.find("<- prog::run::{closure} (prog.c:5)"), std::string::npos) << text;
+    Case older;
+    older.point(1, 1, 1, 0).point(2, 1, 2, 0).doing(Doing::kRunning, 1).doing(Doing::kLockWait, 1);
+    older.lock(LockKind::kHeap, "heap (0x10)", 1);
+    older.waits({library("std::sync::poison::mutex::Mutex::lock"),
+                 own("prog::run::{{closure}}::{{closure}}::{{closure}}", 5)},
+                100);
+    const std::string other = text_of(older.concluded());
+    EXPECT_NE(other.find("<- prog::run::{closure} (prog.c:5)"), std::string::npos) << other;
+}
+
 TEST(StatRules, TheDocumentsHaveThemAll) {
     const std::string guide = read_file(CLI_DOCS "/guide/stat.md");
     const std::string reference = read_file(CLI_DOCS "/reference/stat-json.md");
@@ -268,6 +300,12 @@ TEST(StatRules, LibrariesWithoutNames) {
     EXPECT_TRUE(warnings_of(0.02, library("", "libblas.so.3")).empty());
     for (const char *memory : {"[vdso]", "(unknown)", "//anon", ""})
         EXPECT_TRUE(warnings_of(0.6, library("", memory)).empty()) << memory;
+    const std::vector<std::string> made = warnings_of(0.6, library("", thrum::stat::kMadeCode));
+    ASSERT_EQ(made.size(), 1U);
+    EXPECT_EQ(made.front().find("no names: code compiled at run time, which 60 % of CPU time went to; "), 0U)
+        << made.front();
+    EXPECT_TRUE(warnings_of(0.6, library("Sync.main", thrum::stat::kMadeCode)).empty());
+    EXPECT_TRUE(warnings_of(0.02, library("", thrum::stat::kMadeCode)).empty());
     Case waits;
     waits.point(1, 1, 1, 0).point(2, 1, 1, 0);
     waits.lock(LockKind::kLibrary, "libpool.so.1 .bss (static lock inside libpool)", 1)

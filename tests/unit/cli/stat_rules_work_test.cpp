@@ -76,10 +76,15 @@ TEST(StatRules, InputAndOutput) {
     Site site;
     site.stack = {library("recv"), own("receive_answer")};
     site.doing = Doing::kInputOutput;
+    site.samples = 12;
+    site.seconds = 2;
     made.report.others.push_back(site);
     const Report &report = made.concluded();
     ASSERT_EQ(rules_of(report), "io-bound");
     EXPECT_EQ(report.findings.front().function, "receive_answer");
+    EXPECT_NE(text_of(report).find("\nWHERE threads waited (for no known lock; 12 samples)\n  100%  "),
+              std::string::npos)
+        << text_of(report);
 }
 
 TEST(StatRules, MoreThreadsThanCores) {
