@@ -63,6 +63,10 @@ inline void leave_loop_to(const loop_place &place, const continuation &other) no
 /* Runs coroutines until none is left. Or returns true when the next is the coroutine at `home`, which has called this and
  * resumes by the return. A coroutine that waits for something else may be resumed in another loop before it has returned to
  * this one: so only the local variable is read. */
+#if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdangling-pointer" /* `place->next` is read only while a loop runs, which has set it */
+#endif
 [[gnu::noinline]] inline bool run_in_turn(const continuation first, const void *home = nullptr) {
     std::coroutine_handle<> next = first.coroutine;
     if (first.place != nullptr)
@@ -74,6 +78,9 @@ inline void leave_loop_to(const loop_place &place, const continuation &other) no
     }
     return false;
 }
+#if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
+#pragma GCC diagnostic pop
+#endif
 
 /* A thread's function. The continuation is in the coroutine's own frame. */
 inline void *resume(void *address) {
