@@ -106,7 +106,7 @@ enum thrum_sched_kind {
     THRUM_SCHED_RANDOM, /* its first pool, then the others from a random one on: work stealing among pools */
 };
 
-enum { THRUM_SCHED_POOLS_MAX = 64 };
+enum { THRUM_SCHED_POOLS_MAX = 1024 };
 
 /* `pools` has `count` pools, 1 to THRUM_SCHED_POOLS_MAX; they must outlive the scheduler. Errors: ENOMEM; EINVAL no such
  * kind, no pool, or too many. From, for all functions that create and destroy: ULT, external. RANDOM after Blumofe and

@@ -137,13 +137,15 @@ int thrum_sched_create_stealing(thrum_sched_t *result, const thrum_pool_t *pools
         return EINVAL;
     if (levels == 0 || own >= queues || queues > SCHED_POOLS / levels)
         return EINVAL;
-    thrum_pool_t in_order[SCHED_POOLS];
-    unsigned count = 0;
+    int error = create(result, run_stealing, pools, queues * levels, levels);
+    if (error != 0)
+        return error;
+    struct thrum_pool **next = (*result)->pools;
     for (unsigned level = 0; level < levels; level++)
-        in_order[count++] = pools[own * levels + level];
+        *next++ = pools[own * levels + level];
     for (unsigned level = 0; level < levels; level++)
         for (unsigned queue = 0; queue < queues; queue++)
             if (queue != own)
-                in_order[count++] = pools[queue * levels + level];
-    return create(result, run_stealing, in_order, count, levels);
+                *next++ = pools[queue * levels + level];
+    return 0;
 }

@@ -9,10 +9,20 @@
 #include "sched/pool/pool.h"
 #include "sched/worker.h"
 
+/* Schedulers of up to so many pools come from one slab, those of more from another. A reader with a stale pointer (order.c)
+ * may find a later scheduler there, with any `count`: its pools must lie in the same object. */
+enum { SCHED_POOLS_FEW = 64 };
+
+#define SCHED_SIZE(pools) SLAB_SIZE(sizeof(struct thrum_sched) + (pools) * sizeof(struct thrum_pool *))
+
 static struct {
     struct lock lock;
-    struct slab slab; /* under lock */
-} memory = {.slab = SLAB_INIT(struct thrum_sched)};
+    struct slab few, many; /* under lock */
+} memory = {.few.object_size = SCHED_SIZE(SCHED_POOLS_FEW), .many.object_size = SCHED_SIZE(SCHED_POOLS)};
+
+static struct slab *slab_for(unsigned count) {
+    return count <= SCHED_POOLS_FEW ? &memory.few : &memory.many;
+}
 
 void (*scheduler_wake_stacked)(const struct thrum_pool *pool);
 
@@ -29,7 +39,7 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
             return EINVAL;
     enter();
     lock_acquire(&memory.lock);
-    struct thrum_sched *sched = slab_alloc_locked(&memory.slab);
+    struct thrum_sched *sched = slab_alloc_locked(slab_for(count));
     lock_release(&memory.lock);
     leave();
     if (sched == NULL)
@@ -55,8 +65,9 @@ int thrum_sched_destroy(thrum_sched_t sched) {
     for (unsigned i = 0; i < sched->count; i++)
         fetch_sub_release(&sched->pools[i]->scheds, 1U);
     enter();
+    struct slab *slab = slab_for(sched->count);
     lock_acquire(&memory.lock);
-    slab_free_locked(&memory.slab, sched);
+    slab_free_locked(slab, sched);
     lock_release(&memory.lock);
     leave();
     return 0;
@@ -165,5 +176,5 @@ void scheduler_want_locked(struct worker *worker, struct thrum_sched *sched) {
 void scheduler_fork_child(void) {
     scheduler_forget();
     lock_reset(&memory.lock);
-    memory.slab.free = NULL;
+    memory.few.free = memory.many.free = NULL;
 }

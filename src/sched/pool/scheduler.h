@@ -24,7 +24,6 @@ struct thrum_sched {
     void (*run)(struct thrum_sched *sched, void *data); /* r/o, as all up to `levels` */
     void *data;
     unsigned count;
-    struct thrum_pool *pools[SCHED_POOLS];
     bool by_order; /* it takes from the first of them that has something */
     bool may_hold; /* its function is the program's, and may have units that it has not run yet */
     unsigned
@@ -33,6 +32,7 @@ struct thrum_sched {
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
     uint32_t stopping; /* its function must return; 0 again when another worker or thread gets it */
     uint64_t random;
+    struct thrum_pool *pools[]; /* r/o; so many as its slab has room for (scheduler.c) */
 };
 
 /* A unit was pushed there: wakes a parked worker that would look, or else the threads that do so (stacked.h). False:

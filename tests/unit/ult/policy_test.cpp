@@ -436,8 +436,8 @@ TEST_P(SchedLevels, RefusesWhatIsNone) {
     EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 2, 0, 0), EINVAL);
     EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 0, 2, 0), EINVAL);
     EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 2, 2, 2), EINVAL);
-    EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 33, 2, 0), EINVAL);
-    EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 1, 65, 0), EINVAL);
+    EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), THRUM_SCHED_POOLS_MAX / 2 + 1, 2, 0), EINVAL);
+    EXPECT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 1, THRUM_SCHED_POOLS_MAX + 1, 0), EINVAL);
     ASSERT_EQ(thrum_sched_create_stealing(&sched, pools.data(), 2, 2, 1), 0);
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }

@@ -332,7 +332,7 @@ TEST_P(Sched, RefusesWhatIsNone) {
     thrum_sched_t sched = nullptr;
     EXPECT_EQ(thrum_sched_create(&sched, static_cast<thrum_sched_kind>(9), &pool.pool, 1), EINVAL);
     EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool.pool, 0), EINVAL);
-    EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool.pool, 65), EINVAL);
+    EXPECT_EQ(thrum_sched_create(&sched, THRUM_SCHED_FIRST, &pool.pool, THRUM_SCHED_POOLS_MAX + 1), EINVAL);
     EXPECT_EQ(thrum_worker_set_sched(workers(), nullptr), EINVAL);
 }
 
@@ -344,6 +344,37 @@ TEST_P(Sched, ServesOneWorkerOnly) {
     const SchedOn on(1, sched);
     EXPECT_EQ(thrum_worker_set_sched(0, sched), EBUSY);
     EXPECT_EQ(thrum_sched_destroy(sched), EBUSY);
+}
+
+// As many as it may have, and as few: those come from different memory.
+TEST_P(Sched, ServesAsManyPoolsAsItMay) {
+    constexpr unsigned kPools = THRUM_SCHED_POOLS_MAX, kQueues = kPools / 4;
+    const PoolOf filler(THRUM_POOL_FIFO);
+    const std::array<PoolOf, 4> some{PoolOf(THRUM_POOL_FIFO), PoolOf(THRUM_POOL_FIFO),
+                                     PoolOf(THRUM_POOL_FIFO), PoolOf(THRUM_POOL_FIFO)};
+    std::vector<thrum_pool_t> pools(kPools, filler.pool);
+    pools[0] = some[0].pool;
+    pools[63] = some[1].pool;
+    pools[64] = some[2].pool;
+    pools[kPools - 1] = some[3].pool;
+    for (const bool steals : {false, true}) {
+        thrum_sched_t sched = nullptr;
+        ASSERT_EQ(steals ? thrum_sched_create_stealing(&sched, pools.data(), kQueues, 4, kQueues - 1)
+                         : thrum_sched_create(&sched, THRUM_SCHED_ROUND_ROBIN, pools.data(), kPools),
+                  0);
+        const thrum_sched_t few = sched_of(THRUM_SCHED_FIRST, {filler.pool}); // beside it
+        const SchedOn on(workers() - 1, sched);
+        std::atomic<unsigned> ran{0};
+        std::vector<Light> threads;
+        for (const PoolOf &pool : some) {
+            const thrum_attr_t attr = pool.attr();
+            threads.emplace_back([&ran] { ran++; }, &attr);
+        }
+        for (Light &thread : threads)
+            thread.join();
+        EXPECT_EQ(ran, 4U);
+        EXPECT_EQ(thrum_sched_destroy(few), 0);
+    }
 }
 
 // What has no pool runs even if every worker has a scheduler of its own.

@@ -231,6 +231,9 @@ void make_pools_and_schedulers() {
     }
     for (thrum_sched_t sched : scheds)
         ASSERT_EQ(thrum_sched_destroy(sched), 0);
+    const std::vector<thrum_pool_t> most(THRUM_SCHED_POOLS_MAX, pools[0]);
+    ASSERT_EQ(thrum_sched_create(&scheds[0], THRUM_SCHED_FIRST, most.data(), THRUM_SCHED_POOLS_MAX), 0);
+    ASSERT_EQ(thrum_sched_destroy(scheds[0]), 0);
     for (thrum_pool_t pool : pools)
         ASSERT_EQ(thrum_pool_destroy(pool), 0);
 }
