@@ -16,6 +16,8 @@
  *         return true;
  *     };
  *
+ * Unlike lock(), a lock with a token is a cancellation point (thrum_cancel).
+ *
  * Locks are granted in the order of the requests, and work between ULTs and kernel threads. All of them can wait with a
  * deadline, so timed_mutex is the same as mutex. They are initialised at compile time; destruction does nothing.
  *
