@@ -177,8 +177,10 @@ class task_group {
             detail::fail(ESRCH, "thrum::task_group::wait", detail::runtime_has_ended);
         failed_.store(false, std::memory_order_relaxed);
         stopping_.store(false, std::memory_order_relaxed);
-        if (stop_.stop_possible())
+        {
+            const std::lock_guard lock(stop_mutex_);
             stop_ = std::stop_source(std::nostopstate);
+        }
         if (thrown_ != nullptr)
             std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
