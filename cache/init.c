@@ -117,9 +117,8 @@ static void read_total(void) {
 
 /* In one process of a program: all have the same environment. */
 static void tell_of_misspelt(void) {
-    static const char *const known[] = {"MODE",           "STANDBY",    "TOTAL",    "VERBOSE",
-                                        "PROGRAM",        "MIN_REST",   "MAX_IDLE", "MAX_AGE",
-                                        "THREAD_SECONDS", "TRIM_AFTER", "PRESSURE", "WIPE_STACK"};
+    static const char *const known[] = {"TOTAL",   "VERBOSE",        "PROGRAM",    "MIN_REST", "MAX_IDLE",
+                                        "MAX_AGE", "THREAD_SECONDS", "TRIM_AFTER", "PRESSURE", "WIPE_STACK"};
     static const struct misspelt names = {.prefix = "THRUM_CACHE_",
                                           .known = known,
                                           .count = sizeof known / sizeof *known,

@@ -147,9 +147,11 @@ static void misspelt_variables(void) {
     hear("misspelt_variables", "THRUM_CACHE_MAXAGE", "3", said, sizeof said);
     CHECK(!under_thrum() || strstr(said, "thrum: THRUM_CACHE_MAXAGE is") != NULL, "it said: %s", said);
     CHECK(!under_thrum() || strstr(said, "did you mean THRUM_CACHE_MAX_AGE?\n") != NULL, "it said: %s", said);
-    hear("misspelt_variables", "THRUM_CACHE_CARROTS", "3", said, sizeof said);
+    hear("misspelt_variables", "THRUM_CACHE_MODE", "3", said, sizeof said); // a former one
     CHECK(!under_thrum() || strstr(said, "libthrum-cache(7) lists them\n") != NULL, "it said: %s", said);
-    for (const char *const *known = (const char *const[]){"MAX_AGE", "WIPE_STACK", "DIR", NULL};
+    for (const char *const *known =
+             (const char *const[]){"VERBOSE", "PRESSURE", "TOTAL", "MIN_REST", "MAX_IDLE", "MAX_AGE",
+                                   "THREAD_SECONDS", "TRIM_AFTER", "WIPE_STACK", "DIR", NULL};
          *known != NULL; known++) {
         char name[32];
         snprintf(name, sizeof name, "THRUM_CACHE_%s", *known);
