@@ -15,7 +15,8 @@ namespace {
 constexpr double kWorthSaying = 0.05; // of waits for locks, or of CPU time
 constexpr double kMuchInside = 0.3;   // of CPU time, in a library of which some names are known
 
-// In a file, other than the kernel's pages ("[vdso]"), memory without a name ("//anon"), what is not known ("(unknown)"), or kMadeCode.
+// In a file, other than the kernel's pages ("[vdso]"), memory without a name ("//anon"), what is not known ("(unknown)"), or
+// kMadeCode.
 bool is_library(const Frame &frame) {
     return !frame.is_user && !frame.module.empty() && frame.module.find_first_of("[(/") != 0;
 }
@@ -88,7 +89,6 @@ std::vector<std::string> nameless_code(const Report &report) {
                             ", a system library; functions in it, which " + fixed(100 * share, 0) + " % of " +
                             (waits ? "waits for locks" : "CPU time") + " went through, are unknown");
     }
-    add_made_code(report, sentences);
     return sentences;
 }
 

@@ -300,12 +300,6 @@ TEST(StatRules, LibrariesWithoutNames) {
     EXPECT_TRUE(warnings_of(0.02, library("", "libblas.so.3")).empty());
     for (const char *memory : {"[vdso]", "(unknown)", "//anon", ""})
         EXPECT_TRUE(warnings_of(0.6, library("", memory)).empty()) << memory;
-    const std::vector<std::string> made = warnings_of(0.6, library("", thrum::stat::kMadeCode));
-    ASSERT_EQ(made.size(), 1U);
-    EXPECT_EQ(made.front().find("no names: code compiled at run time, which 60 % of CPU time went to; "), 0U)
-        << made.front();
-    EXPECT_TRUE(warnings_of(0.6, library("Sync.main", thrum::stat::kMadeCode)).empty());
-    EXPECT_TRUE(warnings_of(0.02, library("", thrum::stat::kMadeCode)).empty());
     Case waits;
     waits.point(1, 1, 1, 0).point(2, 1, 1, 0);
     waits.lock(LockKind::kLibrary, "libpool.so.1 .bss (static lock inside libpool)", 1)
