@@ -26,7 +26,7 @@ constexpr Number kNumbers[] = {
     {"--min-rest", "THRUM_CACHE_MIN_REST", "MS", 3600000,
      "Reuse a terminated thread only after MS milliseconds\n(0 to 3600000; default 0)"},
     {"--max-idle", "THRUM_CACHE_MAX_IDLE", "N", 1000000,
-     "Keep at most N idle threads (0 to 1000000; default 512, and as many\nmore as were reused)"},
+     "Keep at most N idle threads (0 to 1000000; default 512, and as\nmany more as were reused)"},
     {"--max-age", "THRUM_CACHE_MAX_AGE", "MS", 86400000,
      "End a thread that was not needed for MS/2 to MS milliseconds\n(0: never, to 86400000; default 6000)"},
     {"--thread-seconds", "THRUM_CACHE_THREAD_SECONDS", "S", 1000000000,
