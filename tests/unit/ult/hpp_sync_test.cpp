@@ -121,10 +121,25 @@ ULT_OVER_WORKERS(HppMutex);
 
 class HppUnlock : public UltPlain {};
 
+// Awaits the future, and tells when the coroutine is suspended.
+struct Told {
+    decltype(std::declval<thrum::future<void> &>().operator co_await()) inner;
+    std::atomic<bool> *suspended;
+    bool await_ready() { return inner.await_ready(); }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+        std::atomic<bool> *const told = suspended; // it may be resumed, and this object be gone, before the return
+        const bool is_suspended = inner.await_suspend(coroutine);
+        *told = true;
+        return is_suspended;
+    }
+    void await_resume() { inner.await_resume(); }
+};
+
 template <class Mutex>
-thrum::task<> holds_it_and_awaits(Mutex &mutex, thrum::future<void> first) {
+thrum::task<> holds_it_and_awaits(Mutex &mutex, thrum::future<void> first, std::atomic<bool> &suspended) {
     const std::lock_guard lock(mutex);
-    co_await first;
+    co_await Told{first.operator co_await(), &suspended};
 }
 
 // The next new thread might get the descriptor of the thread that has locked it, and be taken for that: others are
@@ -135,8 +150,11 @@ int unlock_on_another_thread() {
     Mutex mutex;
     thrum::promise<void> promise;
     thrum::event never;
-    const thrum::future<void> result = thrum::async(holds_it_and_awaits(mutex, promise.get_future()));
-    thrum::this_thread::sleep_for(1ms); // it is suspended
+    std::atomic<bool> suspended{false};
+    const thrum::future<void> result =
+        thrum::async(holds_it_and_awaits(mutex, promise.get_future(), suspended));
+    while (!suspended)
+        thrum::this_thread::yield();
     std::vector<thrum::thread> others;
     for (int i = 0; i < 200; i++)
         others.emplace_back([&never] { never.wait(); });
