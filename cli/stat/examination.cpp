@@ -112,8 +112,10 @@ Streams Examination::streams(bool first) const {
 }
 
 void Examination::show_progress(const std::string &note) {
-    if (!progress_)
+    if (!progress_) {
         progress_ = std::make_unique<Progress>(!options_.show_output, note);
+        return;
+    }
     const double last =
         runs_.empty() || runs_.back().measured.empty() ? 0 : runs_.back().measured.back().wall;
     progress_->set_done(done_, last, note);

@@ -316,7 +316,7 @@ static void *burn_on_command(void *barrier) {
     return NULL;
 }
 
-// Sleep until another thread has used 150 ms.
+// Sleep until another thread has used 100 ms of those that it burns.
 static void sleep_on_a_threads_clock(void) {
     pid_t first = run_thread(burn, NULL);
     pthread_barrier_t barrier;
@@ -328,12 +328,12 @@ static void sleep_on_a_threads_clock(void) {
     CHECK_OK(pthread_getcpuclockid(thread, &clock));
     double before = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     pthread_barrier_wait(&barrier);
-    struct timespec until = timespec_of_ms(150);
+    struct timespec until = timespec_of_ms(BURNT_MS - 50);
     CHECK_OK(clock_nanosleep(clock, TIMER_ABSTIME, &until, NULL));
     double used = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - before;
     pthread_barrier_wait(&barrier);
     CHECK_OK(pthread_join(thread, NULL));
-    CHECK(used > 140 - FRESH_MS / 2.0, "woken after %.3f of 150 ms", used);
+    CHECK(used > BURNT_MS - 60 - FRESH_MS / 2.0, "woken after %.3f of 100 ms", used);
     expect_reused(first, run.tid);
 }
 
