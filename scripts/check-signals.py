@@ -34,6 +34,7 @@ THE_PROGRAMS = []  # its own handler, or a pool of a kind of its own: what it ca
 LIBCS = []  # libc's handler for the same signal, or its clock
 BY_POINTER = {  # of a file, as compilers differ in which of its functions has the call
     "context/depot": ["context/stack:top_of", "context/stack:open_chunk", "sched/keys:block_at", "sched/unit:unit_at"],
+    "os/memory": ["context/annotate:forget_frames"],
     "preempt/handler": ["preempt/handler:preempt_here"],  # arch_signal_call
     "preempt/carrier": ["runtime/places:places_enter"],
     "preempt/give_way": [

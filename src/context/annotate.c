@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "os/memory.h"
+
 #if defined(__has_include)
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/memcheck.h>
@@ -38,7 +40,15 @@ extern void __tsan_release(void *object) WEAK;
 bool annotate_on, annotate_holds_signals, watch_on;
 static bool asan, lsan, tsan, valgrind; /* r/o after annotate_init */
 
+/* A stack may have been there, whose last frames ASan still knows: it does not see when a stack is unmapped. */
+static void forget_frames(void *memory, size_t bytes) {
+    if (__asan_region_is_poisoned(memory, bytes) != NULL)
+        __asan_unpoison_memory_region(memory, bytes);
+}
+
 void annotate_init(void) {
+    if (__asan_unpoison_memory_region != NULL && __asan_region_is_poisoned != NULL)
+        memory_is_new = forget_frames;
     asan = __sanitizer_start_switch_fiber != NULL && __sanitizer_finish_switch_fiber != NULL;
     lsan = __lsan_register_root_region != NULL && __lsan_unregister_root_region != NULL;
     tsan = __tsan_get_current_fiber != NULL && __tsan_create_fiber != NULL && __tsan_destroy_fiber != NULL &&
@@ -78,12 +88,8 @@ void annotate_thread_end(struct annotate_thread *thread) {
     thread->loop_fiber = NULL;
 }
 
-/* Never taken back: memory that is no longer mapped, or reused, does no harm to either. A kernel thread's stack may
- * have been there, whose last frames ASan still knows: it does not see libc unmap that. */
+/* Never taken back: memory that is no longer mapped, or reused, does no harm to LSan. */
 void annotate_stacks_new(struct annotate_stack stacks) {
-    if (__asan_unpoison_memory_region != NULL && __asan_region_is_poisoned != NULL &&
-        __asan_region_is_poisoned(stacks.low, stacks.size) != NULL)
-        __asan_unpoison_memory_region(stacks.low, stacks.size);
     if (lsan)
         __lsan_register_root_region(stacks.low, stacks.size);
 }

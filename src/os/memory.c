@@ -14,11 +14,17 @@ static bool succeeded(int result, int error_before) {
     return result == 0;
 }
 
+void (*memory_is_new)(void *memory, size_t bytes);
+
 void *memory_map(size_t bytes, int flags) {
     int error = errno;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     errno = error;
-    return memory != MAP_FAILED ? memory : NULL;
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (memory_is_new != NULL)
+        memory_is_new(memory, bytes);
+    return memory;
 }
 
 void *memory_map_aligned(size_t size, int flags) {

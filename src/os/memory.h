@@ -9,6 +9,10 @@
 
 #include "base/inside.h"
 
+/* If not NULL, called with each new mapping: a sanitizer may still know of frames at its addresses (context/annotate.h sets
+ * it, before there is any worker). */
+extern void (*memory_is_new)(void *memory, size_t bytes) __attribute__((visibility("hidden")));
+
 /* Private and zeroed; `flags`: others for mmap(2). NULL: no memory. */
 SIGSAFE void *memory_map(size_t bytes, int flags);
 

@@ -4,6 +4,7 @@
 // and what is wrong is found. In forked children, so that a report is this test's to judge.
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,12 +13,18 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ult.hpp"
 
+extern "C" {
+#include "os/memory.h"
 #if ULT_ASAN
-extern "C" int __lsan_do_recoverable_leak_check(void);
+int __lsan_do_recoverable_leak_check(void);
+void __asan_poison_memory_region(const volatile void *begin, size_t size);
+void *__asan_region_is_poisoned(void *begin, size_t size);
 #endif
+}
 
 namespace {
 
@@ -347,6 +354,27 @@ TEST_F(SanitizeAddress, WhatAThreadLosesIsOne) {
         __lsan_do_recoverable_leak_check();
     });
     EXPECT_TRUE(contains(said, "detected memory leaks")) << said;
+}
+#endif
+
+#if ULT_ASAN
+// A stack that was unmapped leaves the marks of its frames to what is mapped there next: a deque's ring was one.
+TEST(SanitizePlain, AMappingHasNoFramesOfWhatWasThere) {
+    const LeakCheck runtime_was_there;
+    constexpr std::size_t kBytes = 1 << 20;
+    void *before = memory_map(kBytes, 0);
+    ASSERT_NE(before, nullptr);
+    __asan_poison_memory_region(before, kBytes);
+    ASSERT_EQ(munmap(before, kBytes), 0);
+    std::vector<void *> mappings;
+    do
+        mappings.push_back(memory_map(kBytes, 0));
+    while (mappings.back() != before && mappings.size() < 100);
+    EXPECT_EQ(mappings.back(), before);
+    for (void *mapping : mappings) {
+        EXPECT_EQ(__asan_region_is_poisoned(mapping, kBytes), nullptr);
+        munmap(mapping, kBytes);
+    }
 }
 #endif
 
