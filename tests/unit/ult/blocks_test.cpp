@@ -125,6 +125,8 @@ TEST_F(Blocks, AreForgottenByAChildOfFork) {
 
 // In a sandbox they are made by the calls that libc makes for a thread.
 TEST_F(Blocks, AreMadeWhereAFilterKills) {
+    if (ULT_ASAN || ULT_TSAN)
+        GTEST_SKIP() << "sanitizers make such calls themselves when a thread is created";
     static sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 4, 0),
@@ -155,6 +157,8 @@ TEST_F(Blocks, AreMadeWhereAFilterKills) {
 
 // Of a hundred threads that never wait each keeps one while it is preempted.
 TEST_F(Blocks, OfPreemptedThreadsTakeNoKernelThreads) {
+    if (ULT_ASAN || ULT_TSAN)
+        GTEST_SKIP() << "under sanitizers no thread is preempted";
     const Preempting preempting(2, THRUM_PREEMPT_LEND);
     constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100;
     const std::size_t before = threads_of_process();

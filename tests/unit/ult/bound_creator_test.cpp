@@ -108,6 +108,8 @@ TEST_F(BoundCreatorPlain, CallsTheChildThatItJoins) {
 
 // The child is preempted on the call, again and again, and comes back to main from where it was then.
 TEST_F(BoundCreatorPlain, ChildIsPreemptedOnTheCall) {
+    if (ULT_ASAN || ULT_TSAN)
+        GTEST_SKIP() << "under sanitizers no thread is preempted";
     for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_KLT})
         for (const unsigned workers : {1U, 2U}) {
             const Preempting runtime(workers, mode);

@@ -230,7 +230,7 @@ TEST_P(FairBound, IsServedBesideAPair) {
     case OUTSIDE: External([&] { times([&] { spawn_one(queued); }); }).join(); break;
     case FLOODED: // one from outside, which waits in a queue with many that yield
         std::vector<Thread> yielding;
-        for (int i = 0; i < 200; i++)
+        for (int i = 0; i < 200 / kStressDivisor; i++)
             yielding.emplace_back([&] {
                 while (!over)
                     thrum_yield();
