@@ -42,7 +42,8 @@ void repeat(double seconds, const std::string &output, const std::function<void(
     const bool is_terminal = !is_file && isatty(STDOUT_FILENO) == 1;
     for (;;) {
         if (is_file || (seconds > 0 && is_terminal)) {
-            const std::string text = caught(show); // if there is nothing to show any more, the last look stays
+            const std::string text =
+                caught(show); // if there is nothing to show any more, the last look stays
             if (is_file)
                 file.add(text);
             else

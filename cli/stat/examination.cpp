@@ -112,10 +112,8 @@ Streams Examination::streams(bool first) const {
 }
 
 void Examination::show_progress(const std::string &note) {
-    if (!progress_) {
-        progress_ = std::make_unique<Progress>(!options_.show_output, note);
-        return;
-    }
+    if (!progress_)
+        progress_ = std::make_unique<Progress>(!options_.show_output, options_.pid == 0 ? "warming up" : "");
     const double last =
         runs_.empty() || runs_.back().measured.empty() ? 0 : runs_.back().measured.back().wall;
     progress_->set_done(done_, last, note);

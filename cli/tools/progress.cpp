@@ -61,7 +61,8 @@ void PassingLine::clear() {
 }
 
 Progress::Progress(bool wanted, const std::string &note) : wanted_(wanted), note_(note) {
-    draw();
+    if (!note_.empty())
+        draw();
 }
 
 void Progress::set_done(std::size_t runs, double seconds, const std::string &note) {

@@ -28,7 +28,7 @@ class PassingLine {
 
 class Progress {
   public:
-    // Shows nothing where stderr is no terminal, or `wanted` is false.
+    // Shows nothing where stderr is no terminal, or `wanted` is false. Draws `note`, unless it is empty.
     explicit Progress(bool wanted, const std::string &note = "warming up");
 
     void set_total(std::size_t runs) { total_ = runs; }
