@@ -13,7 +13,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { IDLE = 3, LIFE_MS = 300, LATE_MS = 120, CPU_MS = 20, BURN_MS = 150, PATIENCE_MS = 7000 };
+enum { IDLE = 3, LIFE_MS = 300, LATE_MS = 120, CPU_MS = 20, BURN_MS = 200, PATIENCE_MS = 7000 };
 
 static volatile int hits;
 static volatile pid_t hit_tid;
