@@ -14,7 +14,7 @@ usage="usage: scripts/setup.sh build|test|run|all"
 build=(gcc g++ make cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libdw-dev libcapstone-dev)
 test=("${build[@]}" libgtest-dev spin tcc stress-ng pigz xz-utils zstd gdb libc6-dbg python3
     libpython3.11-testsuite procps man-db eatmydata libjemalloc2 libmimalloc2.0 libcap-dev musl-tools valgrind
-    7zip sysbench libopenblas-dev linux-perf=perf
+    7zip sysbench libopenblas-dev libgc-dev linux-perf=perf
     gnat=gnatmake mono-mcs=mcs mono-runtime=mono haproxy curl)
 run=("${build[@]}" stress-ng python3 wrk)
 all=("${test[@]}" wrk git clang libclang-rt-dev clang-format clang-tidy shellcheck debootstrap

@@ -3,9 +3,9 @@
 #
 # A ctest: each public header compiles by itself, with nothing defined or included before it, as strict C from C11 on
 # and as C++ from C++11 on (*.hpp from C++20 on), without a warning; and those of C++ have no std::function.
-# Usage: check-headers.sh INCLUDE_FOLDER CC CXX [--detail], which is for those that no program includes by itself
+# Usage: check-headers.sh INCLUDE_FOLDER CC CXX [--each], which is for the parts of thrum.hpp, each a second of CPU time
 set -u
-include=$1 cc=$2 cxx=$3 detail=${4-}
+include=$1 cc=$2 cxx=$3 each=${4-}
 warnings=(-pedantic -Wall -Wextra -Wshadow -Wundef -Werror -fsyntax-only)
 checked=0 failed=0
 
@@ -20,7 +20,10 @@ compile() {
 }
 
 cd "$include" || exit 1
-if [[ $detail == --detail ]]; then
+if [[ $each == --each ]]; then
+    for header in thrum/hpp/*.hpp; do
+        compile "$cxx" c++ c++20 "$header" -Wconversion -Wsign-conversion -Wold-style-cast
+    done
     for header in thrum/hpp/detail/*.hpp; do
         compile "$cxx" c++ c++20 "$header"
     done
@@ -35,7 +38,7 @@ for header in thrum/*.h; do
         compile "$cxx" c++ "$standard" "$header" -Wold-style-cast -Wzero-as-null-pointer-constant
     done
 done
-for header in thrum/*.hpp thrum/hpp/*.hpp; do
+for header in thrum/*.hpp; do
     [[ ! -e $header ]] || compile "$cxx" c++ c++20 "$header" -Wconversion -Wsign-conversion -Wold-style-cast
 done
 # Whatever is called is taken as the type that it is, and moved: a std::function would have to be copied, and allocates.
