@@ -46,6 +46,12 @@ static enum thrum_wait_what what_of(const struct item *item) {
     return (enum thrum_wait_what)(item->what & ~(uint32_t)THRUM_WAIT_RANDOM);
 }
 
+/* What the elements are in the order of. Those that are switched off come first, whatever object they name: so they never
+ * stand between the elements of a channel. */
+static uintptr_t key_of(const struct item *item) {
+    return what_of(item) == THRUM_WAIT_NONE ? 0 : (uintptr_t)item->object;
+}
+
 /* What can be waited for. `attempt` is called outside, the other two inside. */
 struct kind {
     int (*attempt)(struct item *item); /* EBUSY: it is not ready. Everything else is the outcome */
@@ -132,7 +138,7 @@ static bool channel_looks_ready(const struct item *item, uint32_t word) {
 /* The first behind those that are for the same channel. */
 static struct item *behind_channel(const struct item *item) {
     struct item *next = item->next;
-    while (next != NULL && next->object == item->object)
+    while (next != NULL && key_of(next) == key_of(item))
         next = next->next;
     return next;
 }
@@ -289,7 +295,7 @@ static struct item *attempt_all(struct item *items, size_t count) {
 static struct item *merge(struct item *a, struct item *b) {
     struct item *first = NULL, **end = &first;
     while (a != NULL && b != NULL) {
-        struct item **least = (uintptr_t)b->object < (uintptr_t)a->object ? &b : &a;
+        struct item **least = key_of(b) < key_of(a) ? &b : &a;
         *end = *least;
         end = &(*least)->next;
         *least = *end;
@@ -301,7 +307,7 @@ static struct item *merge(struct item *a, struct item *b) {
 /* Takes the longest run that is in order off the front of *rest. */
 static struct item *take_run(struct item **rest) {
     struct item *first = *rest, *last = first;
-    while (last->next != NULL && (uintptr_t)last->object <= (uintptr_t)last->next->object)
+    while (last->next != NULL && key_of(last) <= key_of(last->next))
         last = last->next;
     *rest = last->next;
     last->next = NULL;

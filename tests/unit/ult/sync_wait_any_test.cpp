@@ -449,6 +449,24 @@ TEST_P(WaitAny, NoneIsNeverReady) {
     EXPECT_EQ(which, 2U);
 }
 
+// An element that is switched off may name the channel of others: it is in none of its lists.
+TEST_P(WaitAny, NoneOfAChannelIsNotInItsLists) {
+    void *memory[1];
+    thrum_channel_t channel = THRUM_CHANNEL_INITIALIZER(memory);
+    void *received = nullptr, *unused = nullptr, *sent = &channel;
+    thrum_wait_t receives[] = {item(THRUM_WAIT_RECEIVE, &channel, &received),
+                               item(THRUM_WAIT_NONE, &channel, &unused)};
+    EXPECT_EQ(thrum_wait_any(receives, 2, in_us(100), nullptr), ETIMEDOUT);
+    EXPECT_EQ(waiting(channel), 0);
+    EXPECT_EQ(thrum_channel_try_send(&channel, &sent), 0);
+    thrum_wait_t sends[] = {item(THRUM_WAIT_SEND, &channel, &sent), item(THRUM_WAIT_NONE, &channel, &unused)};
+    EXPECT_EQ(thrum_wait_any(sends, 2, in_us(100), nullptr), ETIMEDOUT) << "the channel is full";
+    EXPECT_EQ(thrum_wait_any(receives, 2, kNever, nullptr), 0);
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(unused, nullptr);
+    EXPECT_EQ(thrum_channel_destroy(&channel), 0);
+}
+
 // Locks that are locked in the one and the same way, whichever they are.
 class Lock {
   public:
