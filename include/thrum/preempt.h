@@ -88,8 +88,8 @@ struct thrum_preempt_config {
 /* A region in which the caller is not preempted; a preemption that falls into it takes place at its end. Regions nest. The
  * caller must neither wait nor end inside: one line says so, and the process aborts. No other thread runs on its worker
  * meanwhile: thrum_yield, thrum_switch_to and thrum_safepoint do not switch, and thrum_spawn enqueues the new thread.
- * thrum_migrate of the caller takes effect when it next gives up the worker. An end without a begin is undefined.
- * From: ULT; no effect elsewhere. */
+ * thrum_migrate of the caller takes effect when it next gives up the worker. An end without a begin prints a line, and the
+ * process aborts. From: ULT; elsewhere a region has no effect. */
 void thrum_nopreempt_begin(void);
 void thrum_nopreempt_end(void);
 

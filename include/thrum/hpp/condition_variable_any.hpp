@@ -35,11 +35,21 @@
 namespace thrum {
 
 class condition_variable_any {
+    struct shared {
+        mutex guard;
+        condition_variable changed;
+    };
+
+    static std::cv_status without_end(shared &state, std::unique_lock<mutex> &inside) {
+        state.changed.wait(inside);
+        return std::cv_status::no_timeout;
+    }
+
     /* What wait_once calls under the mutex. */
-    auto until_ns(std::uint64_t ns) {
-        return [this, ns](auto &inside) {
+    static auto until_ns(std::uint64_t ns) {
+        return [ns](shared &state, auto &inside) {
             const int error =
-                thrum_cond_wait_until(changed_.native_handle(), inside.mutex()->native_handle(), ns);
+                thrum_cond_wait_until(state.changed.native_handle(), inside.mutex()->native_handle(), ns);
             return error == 0 ? std::cv_status::no_timeout : std::cv_status::timeout;
         };
     }
@@ -51,20 +61,19 @@ class condition_variable_any {
 
     /* With the mutex: a thread that has unlocked its lock in order to wait is in the list by then. */
     void notify_one() noexcept {
-        const std::lock_guard inside(*mutex_);
-        changed_.notify_one();
+        const detail::uncancelled region;
+        const std::lock_guard inside(state_->guard);
+        state_->changed.notify_one();
     }
     void notify_all() noexcept {
-        const std::lock_guard inside(*mutex_);
-        changed_.notify_all();
+        const detail::uncancelled region;
+        const std::lock_guard inside(state_->guard);
+        state_->changed.notify_all();
     }
 
     template <class Lock>
     void wait(Lock &lock) {
-        wait_once(lock, nullptr, [this](auto &inside) {
-            changed_.wait(inside);
-            return std::cv_status::no_timeout;
-        });
+        wait_once(state_, lock, nullptr, without_end);
     }
     template <class Lock, class Predicate>
     void wait(Lock &lock, Predicate is_true) {
@@ -74,7 +83,7 @@ class condition_variable_any {
 
     template <class Lock, class Clock, class Duration>
     std::cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline) {
-        return wait_once(lock, nullptr, until(deadline));
+        return wait_once(state_, lock, nullptr, until(deadline));
     }
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
@@ -82,7 +91,7 @@ class condition_variable_any {
     }
     template <class Lock, class Rep, class Period>
     std::cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span) {
-        return wait_once(lock, nullptr, until_ns(detail::deadline_after(span)));
+        return wait_once(state_, lock, nullptr, until_ns(detail::deadline_after(span)));
     }
     template <class Lock, class Rep, class Period, class Predicate>
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span, Predicate is_true) {
@@ -92,10 +101,7 @@ class condition_variable_any {
     /* Until it is true, or the token is told to stop: whether it is true. */
     template <class Lock, class Predicate>
     bool wait(Lock &lock, const std::stop_token &stop, Predicate is_true) {
-        return wait_stoppably(lock, stop, is_true, [this](auto &inside) {
-            changed_.wait(inside);
-            return std::cv_status::no_timeout;
-        });
+        return wait_stoppably(lock, stop, is_true, without_end);
     }
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::stop_token &stop,
@@ -125,32 +131,33 @@ class condition_variable_any {
     };
 
     template <class Clock, class Duration>
-    auto until(const std::chrono::time_point<Clock, Duration> &deadline) {
-        return [this, deadline](auto &inside) { return changed_.wait_until(inside, deadline); };
+    static auto until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return [deadline](shared &state, auto &inside) { return state.changed.wait_until(inside, deadline); };
     }
 
     /* A stop that was requested is seen under the mutex, under which stop_wakes broadcasts. The mutex is unlocked before the
-     * lock is locked again; it may outlive this object, which another thread may destroy once it has notified all. */
+     * lock is locked again. `held` keeps what is used: another thread may destroy this object once it has notified all. */
     template <class Lock, class Wait>
-    std::cv_status wait_once(Lock &lock, const std::stop_token *stop, Wait wait_inside) {
-        const std::shared_ptr<mutex> held(mutex_);
-        std::unique_lock<mutex> first(*held);
+    static std::cv_status wait_once(const std::shared_ptr<shared> held, Lock &lock,
+                                    const std::stop_token *stop, Wait wait_inside) {
+        std::unique_lock<mutex> first(held->guard);
         const unlocked<Lock> outside(lock);
         std::unique_lock<mutex> inside(std::move(first)); /* destroyed before `outside` */
         if (stop != nullptr && stop->stop_requested())
             return std::cv_status::no_timeout;
-        return wait_inside(inside);
+        return wait_inside(*held, inside);
     }
 
     template <class Lock, class Predicate, class Wait>
     bool wait_stoppably(Lock &lock, const std::stop_token &stop, Predicate &is_true, Wait wait_inside) {
         if (is_true())
             return true;
+        const std::shared_ptr<shared> held(state_); /* for the thread that wakes, too */
         std::optional<detail::stop_wakes<0>> wakes;
         if (stop.stop_possible())
-            wakes.emplace(stop, changed_.native_handle(), mutex_.get());
+            wakes.emplace(stop, held->changed.native_handle(), &held->guard);
         while (!stop.stop_requested()) {
-            const bool timed_out = wait_once(lock, &stop, wait_inside) == std::cv_status::timeout;
+            const bool timed_out = wait_once(held, lock, &stop, wait_inside) == std::cv_status::timeout;
             if (is_true())
                 return true;
             if (timed_out)
@@ -159,8 +166,7 @@ class condition_variable_any {
         return false;
     }
 
-    std::shared_ptr<mutex> mutex_ = std::make_shared<mutex>();
-    condition_variable changed_;
+    std::shared_ptr<shared> state_ = std::make_shared<shared>();
 };
 
 } // namespace thrum

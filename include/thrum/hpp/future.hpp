@@ -224,16 +224,20 @@ class then_state final : public state<std::invoke_result_t<F, Source>>, continua
         auto *const made = new then_state(std::move(source), std::forward<Callable>(work));
         future<T> result{state_ref<state<T>>(made)};
         made->runtime = runtime;
-        if (!made->source_.expect_outcome()->await(made))
-            resume_on_thread(static_cast<continuation *>(made));
+        if (!made->source_.expect_outcome()->await(made)) {
+            resume_on_thread(static_cast<continuation *>(
+                made)); /* perhaps in a later runtime, that of `source` has ended */
+            made->runtime = runtime != 0 ? thrum_runtime_id() : 0;
+        }
         return result;
     }
 
   private:
     static void run(continuation *self) {
         const end end{static_cast<then_state *>(self)};
-        end.self->result.run(
-            [self = end.self] { return std::invoke(std::move(self->work_), std::move(self->source_)); });
+        end.self->result.run([self = end.self]() -> T {
+            return std::invoke(std::move(self->work_), std::move(self->source_));
+        });
     }
     struct end { /* also if the thread ends inside `work` */
         then_state *self;

@@ -123,8 +123,24 @@ class packaged_task<R(Args...)> {
     bool has_future_ = false;
 };
 
+namespace detail {
+/* R(Args...) of an object with one operator(). */
+template <class Call>
+struct signature_of;
+template <class R, class F, class... Args>
+struct signature_of<R (F::*)(Args...)> : std::type_identity<R(Args...)> {};
+template <class R, class F, class... Args>
+struct signature_of<R (F::*)(Args...) const> : std::type_identity<R(Args...)> {};
+template <class R, class F, class... Args>
+struct signature_of<R (F::*)(Args...) noexcept> : std::type_identity<R(Args...)> {};
+template <class R, class F, class... Args>
+struct signature_of<R (F::*)(Args...) const noexcept> : std::type_identity<R(Args...)> {};
+} // namespace detail
+
 template <class R, class... Args>
 packaged_task(R (*)(Args...)) -> packaged_task<R(Args...)>;
+template <class F>
+packaged_task(F) -> packaged_task<typename detail::signature_of<decltype(&F::operator())>::type>;
 
 } // namespace thrum
 

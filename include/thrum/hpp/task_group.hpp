@@ -61,7 +61,8 @@ class task_group {
     /* Runs f(), or f(token) if that can be called. Throws std::system_error with thrum_spawn's errors. */
     template <class F>
     void run(F &&f) {
-        forget_lost();
+        if (forget_lost())
+            begin_anew();
         if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token>)
             start(detail::bind(std::forward<F>(f), get_stop_token()));
         else
@@ -173,16 +174,21 @@ class task_group {
     }
     /* Makes the group as new. */
     void finish(end how) {
+        const std::exception_ptr thrown = begin_anew();
         if (how == end::never)
             detail::fail(ESRCH, "thrum::task_group::wait", detail::runtime_has_ended);
+        if (thrown != nullptr)
+            std::rethrow_exception(thrown);
+    }
+    std::exception_ptr begin_anew() {
         failed_.store(false, std::memory_order_relaxed);
         stopping_.store(false, std::memory_order_relaxed);
         {
+            const detail::uncancelled region;
             const std::lock_guard lock(stop_mutex_);
             stop_ = std::stop_source(std::nostopstate);
         }
-        if (thrown_ != nullptr)
-            std::rethrow_exception(std::exchange(thrown_, nullptr));
+        return std::exchange(thrown_, nullptr);
     }
 
     template <class Work>
@@ -195,6 +201,7 @@ class task_group {
     /* The group has a source from the first time on that one is needed. Either a request finds it, or the thread that makes
      * it finds the request: both look under the mutex. */
     std::stop_source stop_source(bool needed) {
+        const detail::uncancelled region; /* a member that ends by cancellation tells the others, too */
         const std::lock_guard lock(stop_mutex_);
         if (needed && !stop_.stop_possible()) {
             stop_ = std::stop_source();

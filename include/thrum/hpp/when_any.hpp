@@ -305,7 +305,8 @@ bool when_all_of_span(Wait wait, std::span<Waitable, Extent> objects) {
 /* Waits until all have been ready, and performs the operation of each, in the order of the arguments. If one throws, as the join
  * of a thread that has thrown, the others are waited for all the same, and the first exception is rethrown. when_all_for and
  * when_all_until return false if the deadline comes first. What was performed before stays so: threads are joined, and
- * permits are taken. Futures, events and latches stay as they are. */
+ * permits are taken. Futures, events and latches stay as they are. Not for locks: which of them are locked after a false is
+ * unknown, and two threads that name them in different orders wait for each other for ever; use std::lock. */
 template <waitable... Waitables>
 void when_all(Waitables &&...objects) {
     detail::when_all_by(detail::any_until_ns(UINT64_MAX), objects...);

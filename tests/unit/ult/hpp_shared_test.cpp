@@ -226,6 +226,46 @@ TEST_P(HppPackaged, BreaksItsPromise) {
     ended.get();
 }
 
+TEST_P(HppPackaged, IsDeducedFromALambda) {
+    thrum::packaged_task task([](int number) { return 2 * number; });
+    thrum::packaged_task counts([calls = 0]() mutable noexcept { return ++calls; });
+    static_assert(std::is_same_v<decltype(task), thrum::packaged_task<int(int)>>);
+    static_assert(std::is_same_v<decltype(counts), thrum::packaged_task<int()>>);
+    thrum::future<int> result = task.get_future();
+    task(4);
+    EXPECT_EQ(result.get(), 8);
+}
+
+TEST_P(HppThen, MayReturnAReference) {
+    int place = 0;
+    thrum::promise<void> promise;
+    thrum::future<int &> then = promise.get_future().then([&place](thrum::future<void> ready) -> int & {
+        ready.get();
+        return place;
+    });
+    promise.set_value();
+    EXPECT_EQ(&then.get(), &place);
+}
+
+// The function runs in the runtime in which it was given.
+TEST_P(HppThen, OfAFutureThatAnEarlierRuntimeMadeReady) {
+    thrum::future<int> ready = thrum::async([] { return 1; });
+    ready.wait();
+    ASSERT_EQ(thrum_fini(), 0);
+    thrum_config config{};
+    config.workers = GetParam();
+    ASSERT_EQ(thrum_init(&config), 0);
+    std::atomic<bool> may_end{false};
+    thrum::future<int> then = ready.then([&may_end](thrum::future<int> one) {
+        while (!may_end)
+            thrum::this_thread::yield();
+        return one.get() + 1;
+    });
+    thrum::thread lets([&may_end] { may_end = true; });
+    EXPECT_EQ(then.get(), 2);
+    lets.join();
+}
+
 ULT_OVER_WORKERS(HppShared);
 ULT_OVER_WORKERS(HppThen);
 ULT_OVER_WORKERS(HppPackaged);

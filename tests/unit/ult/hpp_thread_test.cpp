@@ -419,6 +419,24 @@ TEST_F(HppOutlives, ATaskGroupIsUsedInTheNextRuntime) {
     }
 }
 
+// Nor is what was thrown and told to stop there of the next.
+TEST_F(HppOutlives, ATaskGroupForgetsWhatWasThrown) {
+    static std::atomic<const void *> held;
+    thrum::task_group group;
+    {
+        const thrum::runtime runtime(2);
+        group.run(waits_for_ever(&held));
+        group.run([] { throw std::runtime_error("of a runtime that has ended"); });
+        EXPECT_TRUE(eventually([&] { return held != nullptr && group.stopping(); }));
+    }
+    EXPECT_EQ(error_of([&] { group.wait(); }), ESRCH);
+    const thrum::runtime another(2);
+    bool is_stopped = true;
+    group.run([&is_stopped](const std::stop_token &stop) { is_stopped = stop.stop_requested(); });
+    group.wait();
+    EXPECT_FALSE(is_stopped);
+}
+
 // Of no use, but not a crash: a branch is joined in its block.
 TEST_F(HppOutlives, ABranchIsNotWaitedFor) {
     const auto nothing = [] {};
