@@ -18,16 +18,24 @@ suites_of() {
     while read -r file; do
         case $file in
             cli/* | stat/* | tests/unit/cli/* | tests/programs/*) echo cli ;;
+            src/kthread/libc.c | src/kthread/fresh/*) printf '%s\n' base alternatives ult abt ;;
+            src/inspect/*) printf '%s\n' ult abt cli ;;
+            include/* | tests/package/*) printf '%s\n' base ult abt package ;;
+            docs/*) printf '%s\n' package cli ;;
             cache/* | src/kthread/* | tests/unit/base/*) printf '%s\n' base alternatives ;;
             bench/alternatives/*) printf '%s\n' alternatives bench ;;
             bench/* | examples/*) echo "${file%%/*}" ;;
             abt/* | tests/unit/abt/*) echo abt ;;
-            src/* | include/* | tests/*) printf '%s\n' base ult abt ;;
+            src/* | tests/*) printf '%s\n' base ult abt ;;
         esac
     done
     echo build
 }
 
+if ! { command -v git && git rev-parse --git-dir; } >/dev/null 2>&1; then
+    echo "make check: needs git and its repository, which name the changed files; ./test does not" >&2
+    exit 1
+fi
 scripts/setup.sh test
 build release
 suites=$(scripts/lint.sh --list-changed | suites_of | sort -u | paste -sd'|')

@@ -51,7 +51,7 @@ run_tests() {
         failed=$((failed + 1))
         return
     fi
-    (($(suite_attribute "$report" tests) < 20)) || scripts/slowest.sh "$report" "build/$preset/long-tests.txt"
+    (($(suite_attribute "$report" tests) < 20)) || scripts/slowest.sh "$report" "build/$preset/long-tests.txt" || echo "slowest.sh failed" >&2
     tests=$(suite_attribute "$report" tests)
     fails=$(suite_attribute "$report" failures)
     skips=$(($(suite_attribute "$report" skipped) + $(suite_attribute "$report" disabled)))

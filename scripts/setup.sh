@@ -20,6 +20,7 @@ run=("${build[@]}" stress-ng python3 wrk)
 all=("${test[@]}" wrk git clang libclang-rt-dev clang-format clang-tidy shellcheck debootstrap
     qemu-user gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     libboost-fiber-dev libtbb-dev cargo=cargo
+    mariadb-server=mariadbd openssh-server=sshd chromium ruby
     default-jdk-headless=javac golang-go=go python3-torch python3-matplotlib python3-venv)
 case $1 in
     build) wanted=("${build[@]}") ;;
