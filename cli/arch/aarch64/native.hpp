@@ -22,7 +22,8 @@ constexpr unsigned kFramePointer = 29, kStackPointer = 31;
 // What a sample of perf has of the registers: the general ones and the program counter, ascending as the kernel writes them.
 constexpr std::uint64_t kPerfRegisters = 0x1ffffffffULL;
 constexpr std::size_t kPerfCount = 33;
-constexpr std::size_t kPerfFrame = PERF_REG_ARM64_X29, kPerfStack = PERF_REG_ARM64_SP, kPerfProgram = PERF_REG_ARM64_PC;
+constexpr std::size_t kPerfFrame = PERF_REG_ARM64_X29, kPerfStack = PERF_REG_ARM64_SP,
+                      kPerfProgram = PERF_REG_ARM64_PC;
 // The first argument of a system call, and of a function.
 constexpr std::size_t kPerfArgument = PERF_REG_ARM64_X0;
 

@@ -22,7 +22,8 @@ constexpr unsigned kFramePointer = 6, kStackPointer = 7;
 // What a sample of perf has of the registers: the general ones and the program counter, ascending as the kernel writes them.
 constexpr std::uint64_t kPerfRegisters = 0x1ffULL | 0xffULL << PERF_REG_X86_R8;
 constexpr std::size_t kPerfCount = 17;
-constexpr std::size_t kPerfFrame = PERF_REG_X86_BP, kPerfStack = PERF_REG_X86_SP, kPerfProgram = PERF_REG_X86_IP;
+constexpr std::size_t kPerfFrame = PERF_REG_X86_BP, kPerfStack = PERF_REG_X86_SP,
+                      kPerfProgram = PERF_REG_X86_IP;
 // The first argument of a system call, and of a function.
 constexpr std::size_t kPerfArgument = PERF_REG_X86_DI;
 

@@ -22,10 +22,9 @@ Findings scales(const Facts &facts) {
     const Outcome outcome = facts.report.outcome;
     if (outcome == Outcome::kScales || outcome == Outcome::kScalesSome) {
         const bool well = outcome == Outcome::kScales;
-        Finding found =
-            finding("scales", well ? "Nothing: the threads scale" : "Nothing that stands out",
-                    well ? "None needed." : "See where the CPU time goes: thrum stat --html FILE.",
-                    sure_of(well));
+        Finding found = finding(
+            "scales", well ? "Nothing: the threads scale" : "Nothing that stands out",
+            well ? "None needed." : "See where the CPU time goes: thrum stat --html FILE.", sure_of(well));
         found.evidence.push_back(fixed(facts.speedup, 2) + "x as fast, of " + fixed(facts.ideal, 2) +
                                  "x that the cores allow");
         return {found};

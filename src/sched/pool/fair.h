@@ -66,7 +66,8 @@ static inline void fair_settle(struct fair *fair, uint64_t now) {
     fair->source = FAIR_NONE;
 }
 
-static inline void fair_begin(struct fair *fair, enum fair_source source, uint32_t more, bool is_bounded, uint64_t now) {
+static inline void fair_begin(struct fair *fair, enum fair_source source, uint32_t more, bool is_bounded,
+                              uint64_t now) {
     fair->since = now;
     fair->source = source;
     fair->more = more;

@@ -132,7 +132,8 @@ void expect_lives_kept_apart(int threads, int lives) {
 }
 
 TEST(Gate, ManyVisitorsManyLives) {
-    for (int threads : {1, 2, 4, 8}) // each life waits for a slice of every visitor, and of whatever else runs
+    for (int threads :
+         {1, 2, 4, 8}) // each life waits for a slice of every visitor, and of whatever else runs
         expect_lives_kept_apart(threads, 200 / kStressDivisor + 20);
     expect_lives_kept_apart(64, 20);
 }

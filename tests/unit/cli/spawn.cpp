@@ -96,7 +96,8 @@ void prepare_child(const World &world, int in, int out, int err) {
     // The tests themselves may be without (TSan needs that), what they run is as a user's.
     personality(static_cast<unsigned long>(personality(0xffffffff)) &
                 ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE));
-    for (const int number : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) // a shell ignores some in the background, nohup another
+    for (const int number :
+         {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) // a shell ignores some in the background, nohup another
         signal(number, SIG_DFL);
     if (world.ignore_and_block) {
         signal(SIGUSR1, SIG_IGN);

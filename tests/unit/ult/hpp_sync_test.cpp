@@ -128,7 +128,8 @@ struct Told {
     bool await_ready() { return inner.await_ready(); }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-        std::atomic<bool> *const told = suspended; // it may be resumed, and this object be gone, before the return
+        std::atomic<bool> *const told =
+            suspended; // it may be resumed, and this object be gone, before the return
         const bool is_suspended = inner.await_suspend(coroutine);
         *told = true;
         return is_suspended;

@@ -65,7 +65,8 @@ inline void leave_loop_to(const loop_place &place, const continuation &other) no
  * this one: so only the local variable is read. */
 #if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdangling-pointer" /* `place->next` is read only while a loop runs, which has set it */
+#pragma GCC diagnostic ignored                                                                               \
+    "-Wdangling-pointer" /* `place->next` is read only while a loop runs, which has set it */
 #endif
 [[gnu::noinline]] inline bool run_in_turn(const continuation first, const void *home = nullptr) {
     std::coroutine_handle<> next = first.coroutine;
