@@ -83,6 +83,26 @@ class stop_wakes {
     std::stop_callback<told> on_stop_; /* this is gone, and nothing sets told_ any more */
 };
 
+/* Waits until it is true, a wait times out, or a stop was requested: whether it is true. `mutex` and `cond` are what
+ * wait_once waits with; it returns whether it has timed out. */
+template <unsigned Kind, class Predicate, class Wait>
+bool wait_stoppably(const std::stop_token &stop, thrum_cond_t *cond, basic_mutex<Kind> *mutex,
+                    Predicate &is_true, Wait wait_once) {
+    if (is_true())
+        return true;
+    std::optional<stop_wakes<Kind>> wakes;
+    if (stop.stop_possible())
+        wakes.emplace(stop, cond, mutex);
+    while (!stop.stop_requested()) {
+        const bool timed_out = wait_once();
+        if (is_true())
+            return true;
+        if (timed_out)
+            break;
+    }
+    return false;
+}
+
 } // namespace detail
 
 class condition_variable {
@@ -178,19 +198,8 @@ class condition_variable {
     template <unsigned Kind, class Predicate, class Wait>
     bool wait_stoppably(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
                         Predicate &is_true, Wait wait_once) {
-        if (is_true())
-            return true;
-        std::optional<detail::stop_wakes<Kind>> wakes;
-        if (stop.stop_possible())
-            wakes.emplace(stop, &native_, lock.mutex());
-        while (!stop.stop_requested()) {
-            const bool timed_out = wait_once() != 0;
-            if (is_true())
-                return true;
-            if (timed_out)
-                break;
-        }
-        return false;
+        return detail::wait_stoppably(stop, &native_, lock.mutex(), is_true,
+                                      [&] { return wait_once() != 0; });
     }
 
     thrum_cond_t native_ = THRUM_COND_INITIALIZER;

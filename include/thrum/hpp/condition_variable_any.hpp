@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -150,20 +149,10 @@ class condition_variable_any {
 
     template <class Lock, class Predicate, class Wait>
     bool wait_stoppably(Lock &lock, const std::stop_token &stop, Predicate &is_true, Wait wait_inside) {
-        if (is_true())
-            return true;
         const std::shared_ptr<shared> held(state_); /* for the thread that wakes, too */
-        std::optional<detail::stop_wakes<0>> wakes;
-        if (stop.stop_possible())
-            wakes.emplace(stop, held->changed.native_handle(), &held->guard);
-        while (!stop.stop_requested()) {
-            const bool timed_out = wait_once(held, lock, &stop, wait_inside) == std::cv_status::timeout;
-            if (is_true())
-                return true;
-            if (timed_out)
-                break;
-        }
-        return false;
+        return detail::wait_stoppably(stop, held->changed.native_handle(), &held->guard, is_true, [&] {
+            return wait_once(held, lock, &stop, wait_inside) == std::cv_status::timeout;
+        });
     }
 
     std::shared_ptr<shared> state_ = std::make_shared<shared>();
