@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,11 +17,11 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "measure.hpp"
 #include "process.hpp"
 #include "program.hpp"
+#include "stat/account.hpp"
 #include "stat/allowance.hpp"
 #include "stat/process_tree.hpp"
 #include "stat/task_files.hpp"
@@ -404,86 +403,6 @@ void wait_for(Child &child, double time_limit, const Streams &streams, Clockwork
     measured.left_behind = kill(leash.target(), 0) == 0 && !measured.incomplete;
     if (measured.incomplete || measured.timed_out)
         kill(leash.target(), SIGKILL); // those of its children that did not end with it
-}
-
-// --- a process that runs already ----------------------------------------------------------------------
-
-// So far, from /proc.
-struct Account {
-    double user = 0, system = 0;
-    std::uint64_t voluntary = 0, involuntary = 0, faults_major = 0;
-};
-
-std::uint64_t number_behind(const std::string &text, const char *name) {
-    const std::size_t at = text.find(name);
-    return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + std::strlen(name), nullptr, 10);
-}
-
-std::string text_of_file(const std::string &path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-// CPU time of all threads of a process, of those as well that have ended, to the nanosecond. Nothing where it is gone.
-std::optional<double> process_cpu(pid_t pid) {
-    clockid_t clock;
-    timespec time;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
-        return std::nullopt;
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches. The file has times in
-// clock ticks of 10 ms, which of a short look are much: their sum is that of the clock.
-std::optional<Account> account_of(pid_t pid) {
-    const auto stat = process::stat(pid);
-    if (!stat || stat->has_ended())
-        return std::nullopt;
-    Account account;
-    account.faults_major = stat->faults_major;
-    const double cpu = process_cpu(pid).value_or(stat->cpu());
-    account.system = std::min(stat->system, cpu);
-    account.user = cpu - account.system;
-    return account;
-}
-
-// A file for each thread, of which there may be many; of threads that have ended they are not kept. Where none is left, `account`
-// stays as it is.
-void take_switches(pid_t pid, Account &account) {
-    const std::string folder = "/proc/" + std::to_string(pid) + "/task";
-    const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    std::vector<pid_t> part;
-    std::uint64_t voluntary = 0, involuntary = 0;
-    bool is_there = false;
-    while (tasks.is_open() && read_ids(tasks.get(), part, 1024))
-        for (const pid_t id : part) {
-            const std::string status = text_of_file(folder + "/" + std::to_string(id) + "/status");
-            is_there = is_there || !status.empty();
-            voluntary += number_behind(status, "\nvoluntary_ctxt_switches:");
-            involuntary += number_behind(status, "nonvoluntary_ctxt_switches:");
-        }
-    if (!is_there)
-        return;
-    account.voluntary = voluntary;
-    account.involuntary = involuntary;
-}
-
-// All but the context switches.
-void take_times(const Account &from, Account &account) {
-    account.user = from.user;
-    account.system = from.system;
-    account.faults_major = from.faults_major;
-}
-
-void take_difference(const Account &before, const Account &after, Measured &measured) {
-    const auto grown = [](std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; };
-    measured.user = after.user - before.user;
-    measured.system = after.system - before.system;
-    measured.voluntary = grown(before.voluntary, after.voluntary);
-    measured.involuntary = grown(before.involuntary, after.involuntary);
-    measured.faults_major = grown(before.faults_major, after.faults_major);
 }
 
 } // namespace

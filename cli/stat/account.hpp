@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a process that is no child has used so far, from /proc. Used by run.cpp.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "stat/run.hpp"
+
+namespace thrum::stat {
+
+struct Account {
+    double user = 0, system = 0;
+    std::uint64_t voluntary = 0, involuntary = 0, faults_major = 0;
+};
+
+// CPU time of all threads of a process, of those as well that have ended, to the nanosecond. Nothing where it is gone.
+std::optional<double> process_cpu(pid_t pid);
+
+// Nothing where the process is gone, or has ended and is not waited for yet. Without its context switches.
+std::optional<Account> account_of(pid_t pid);
+
+// A file for each thread, of which there may be many; of threads that have ended they are not kept. Where none is left, `account`
+// stays as it is.
+void take_switches(pid_t pid, Account &account);
+
+// All but the context switches.
+void take_times(const Account &from, Account &account);
+
+void take_difference(const Account &before, const Account &after, Measured &measured);
+
+} // namespace thrum::stat
