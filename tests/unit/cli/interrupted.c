@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "stat/interrupted.h"
+#include "waiting.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -465,20 +466,10 @@ static void *work(void *arg) {
     return NULL;
 }
 
-static bool is_in(long number) {
-    char path[64], text[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", worker);
-    FILE *file = fopen(path, "r");
-    const bool got = file != NULL && fgets(text, sizeof text, file) != NULL;
-    if (file != NULL)
-        fclose(file);
-    return got && text[0] != 'r' && atol(text) == number;
-}
-
 // False: it has ended before it was seen.
-static bool until_in(long number) {
+static bool until_in_or_done(long number) {
     while (!done)
-        if (worker != 0 && is_in(number))
+        if (worker != 0 && is_in(worker, number))
             return true;
     return false;
 }
@@ -489,12 +480,12 @@ static bool break_off(struct one *one) {
     handled = 0;
     done = false;
     must(pthread_create(&thread, NULL, work, one) == 0);
-    const bool seen = until_in(one->number);
+    const bool seen = until_in_or_done(one->number);
     if (seen) {
         pthread_kill(thread, SIGUSR1);
         while (handled == 0)
             sched_yield();
-        until_in(one->number);
+        until_in_or_done(one->number);
         printf("%s: %s\n", one->name, done && result == -EINTR ? "broken off" : "goes on");
     }
     if (!done)

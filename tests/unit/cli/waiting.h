@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that wait, for programs that libthrum-stat.so is loaded into (waits.c, preloaded.c).
+// Threads that wait, for programs that libthrum-stat.so is loaded into (waits.c, preloaded.c), and interrupted.c.
 #pragma once
 
 #include <linux/futex.h>
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 // Returns at once, as the word has another value.
-static void wait_in_vain(int times) {
+static inline void wait_in_vain(int times) {
     static unsigned word;
     for (int i = 0; i < times; i++)
         syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static bool is_in(pid_t thread, long number) {
+static inline bool is_in(pid_t thread, long number) {
     char path[64], text[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
     FILE *file = fopen(path, "r");
@@ -31,16 +31,16 @@ static bool is_in(pid_t thread, long number) {
     return got && text[0] != 'r' && atol(text) == number;
 }
 
-static void until_in(_Atomic pid_t *thread, long number) {
+static inline void until_in(_Atomic pid_t *thread, long number) {
     while (atomic_load(thread) == 0 || !is_in(atomic_load(thread), number))
         sched_yield();
 }
 
-static void until_waiting(_Atomic pid_t *thread) {
+static inline void until_waiting(_Atomic pid_t *thread) {
     until_in(thread, SYS_futex);
 }
 
-static pthread_t start(void *(*fn)(void *), void *arg) {
+static inline pthread_t start(void *(*fn)(void *), void *arg) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, fn, arg) != 0)
         abort();
