@@ -222,7 +222,9 @@ TEST_F(CallAtPlain, WithoutMemory) {
         const thrum_config config{1, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}};
         if (thrum_init(&config) != 0)
             return 1;
-        const auto scarce = [] {
+        // From outside a call takes a tasklet for its start as well, which the worker frees at any time: there the next call may
+        // find memory again.
+        const auto scarce = [](bool is_worker) {
             std::vector<thrum_call_t> calls;
             Counted counted;
             const std::uint64_t far = thrum_now() + kHour;
@@ -232,15 +234,16 @@ TEST_F(CallAtPlain, WithoutMemory) {
             for (thrum_call_t call; calls.size() < calls.capacity() && (error = counted.at(far, &call)) == 0;)
                 calls.push_back(call);
             EXPECT_EQ(error, EAGAIN);
-            EXPECT_EQ(counted.at(far), EAGAIN);
+            if (is_worker)
+                EXPECT_EQ(counted.at(far), EAGAIN);
             for (const thrum_call_t &call : calls)
                 EXPECT_EQ(thrum_call_cancel(call), 0);
             faults_clear();
             EXPECT_EQ(counted.at(0), 0);
             EXPECT_TRUE(counted.reaches(1));
         };
-        scarce();
-        External external(scarce);
+        scarce(true);
+        External external([&] { scarce(false); });
         external.join();
         return thrum_fini() == 0 && !testing::Test::HasFailure() ? 0 : 1;
     });
