@@ -10,6 +10,7 @@ layer. Usage: smoke.py BUILD_FOLDER/bench NAME, a benchmark or one of CHECKS
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -414,6 +415,54 @@ def missed_cells(tables):
             for table, one in tables.items() for row in one["rows"] for column, cell in row.items() if cell == "MISSED"}
 
 
+TINY = {"run": "echo; echo '== build release'; echo built; echo demonstrated", "test": "grep -q Changed src/one.c || sleep 0.2",
+        "scripts/setup.sh": "[ $# = 1 ]"}
+
+
+def check_test_times(folder, name):
+    """Of a repository whose ./test takes no time: each limit by itself, and a command that fails."""
+    if shutil.which("git") is None:
+        raise Unavailable("git is not installed")
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "test_times.py")
+    with tempfile.TemporaryDirectory() as tree:
+        for path, text in TINY.items():
+            write_program(os.path.join(tree, path), text)
+        for path, text in ("src/one.c", ""), ("Makefile", "check:\n\t@grep -q Changed src/one.c\n"):
+            os.makedirs(os.path.dirname(os.path.join(tree, path)), exist_ok=True)
+            with open(os.path.join(tree, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        commit(tree)
+        options = ("--check", "--json", "--repository", tree, "--change", "src/one.c", "--others", "1000")
+        for missed in (None, "run", "test", "test_again", "check"):
+            limits = ("--limit", f"{missed}=0.000001") if missed else ()
+            answer = run(program, *options, *limits)
+            expect(answer.returncode == (MISSED if missed else 0), f"{missed}: status {answer.returncode}: {answer.stderr}")
+            rows = {row["name"]: row["verdict"] for row in json.loads(answer.stdout)["rows"]}
+            expect(rows == {row: "MISSED" if row == missed else "kept" for row in ("run", "test", "test_again", "check")},
+                   f"{missed}: {rows}")
+        answer = run(program, *options, "--limit", "run=0.000001", "--others", "-1")
+        expect(answer.returncode == 0 and '"undecided"' in answer.stdout, f"others: {answer.stdout}")
+        write_program(os.path.join(tree, "test"), "echo broken; exit 5")
+        commit(tree)
+        answer = run(program, *options)
+        expect(answer.returncode == 1 and "broken" in answer.stderr and "status 5" in answer.stderr, f"{answer}")
+    for wrong in ("--limit", "check=soon"), ("--limit", "walk=1"), ("--repository", "/no/such/folder"), ("--wrong",):
+        answer = run(program, *wrong)
+        expect(answer.returncode in (1, 2) and "test_times: " in answer.stderr, f"{wrong}: {answer}")
+
+
+def write_program(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\n{text}\n")
+    os.chmod(path, 0o755)
+
+
+def commit(tree):
+    for words in ("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"):
+        expect(run("git", "-C", tree, *words).returncode == 0, f"git {words}")
+
+
 def check_bert(folder, name):
     """All but inference itself, which is a test of its own."""
     program = os.path.join(folder, name)
@@ -527,7 +576,8 @@ def check_plot(folder, name):
 
 
 CHECKS = {
-    "targets": check_targets, "targets_of_preemption": check_targets_of_preemption, "bert": check_bert, "plot": check_plot,
+    "test_times": check_test_times, "targets": check_targets, "targets_of_preemption": check_targets_of_preemption,
+    "bert": check_bert, "plot": check_plot,
     "armed": check_armed, "preempt_plots": check_preempt_plots, "inference": check_inference,
 }
 

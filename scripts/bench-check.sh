@@ -24,4 +24,9 @@ for benchmark in "${benchmarks[@]}"; do
     ((status == 0 || status == 3)) || exit "$status"
     ((status == 0)) || worst=$status
 done
-exit "$worst"
+
+printf '\n== test_times\n'
+status=0
+bench/test_times.py --check || status=$?
+((status == 0 || status == 3)) || exit "$status"
+exit $((worst > status ? worst : status))
