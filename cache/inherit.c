@@ -313,12 +313,30 @@ void inherit_filter_coming(void) {
         kthread_stop_keeping("a seccomp filter was installed");
 }
 
+/* Core scheduling: `tid`, 0 for the caller, is whose cookie is asked for, made, set to the caller's or given to it. */
+static int sched_core(unsigned long command, unsigned long tid, unsigned long scope, unsigned long cookie) {
+    struct reach reach;
+    reach_begin(&reach, scope == PR_SCHED_CORE_SCOPE_THREAD ? (pid_t)tid : 0);
+    unsigned long target = scope == PR_SCHED_CORE_SCOPE_THREAD ? (unsigned long)reach.tid : tid;
+    int answer = REAL(prctl)(PR_SCHED_CORE, command, target, scope, cookie);
+    if (answer != -1 && command == PR_SCHED_CORE_SHARE_FROM)
+        inherit_changed_tid_by(0, because_name("prctl"));
+    else if (answer != -1 && command != PR_SCHED_CORE_GET && scope == PR_SCHED_CORE_SCOPE_THREAD)
+        inherit_changed_reached_by(&reach, because_name("prctl"));
+    else if (answer != -1 && command != PR_SCHED_CORE_GET)
+        inherit_changed_many("prctl(PR_SCHED_CORE) of a process or group");
+    reach_end(&reach);
+    return answer;
+}
+
 INTERPOSE int prctl(int option, ...) {
     va_list list;
     va_start(list, option);
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
     unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
+    if (option == PR_SCHED_CORE)
+        return sched_core(a, b, c, d);
     if (option == PR_SET_SECCOMP)
         inherit_filter_coming();
     else if (option == PR_SET_TSC && a != PR_TSC_ENABLE && kthread_keeping() && !process_is_sharing() &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seccomp filters for row tests: what is let through, or what is not. Included by sandbox*.c and rights.c.
+// Seccomp filters for row tests: what is let through, or what is not. Included by sandbox*.c, stale_core.c and rights.c.
 #ifndef THRUM_TESTS_ROWS_FILTER_H
 #define THRUM_TESTS_ROWS_FILTER_H
 
@@ -42,20 +42,25 @@ static inline void filter_install(struct filter *filter) {
         CANNOT("no seccomp filter: %s", strerror(errno));
 }
 
-// Starts the case anew under a filter with this action for the listed calls; true in that process.
-static inline int restarted_under(const long *calls, unsigned action) {
-    static const char inner_name[] = "THRUM_ROW_INNER";
-    static struct filter filter;
-    if (getenv(inner_name))
-        return 1;
-    setenv(inner_name, "1", 1);
-    filter_make(&filter, calls, action, SECCOMP_RET_ALLOW);
-    filter_install(&filter);
+// Starts the case anew under the filter, with `name` in the environment.
+static inline int filter_restart(struct filter *filter, const char *name) {
+    setenv(name, "1", 1);
+    filter_install(filter);
     execv("/proc/self/exe", check_argv);
     if (errno == ENOEXEC)
         CANNOT("under an emulator a program cannot start itself anew");
     CHECK(0, "execv: %s", strerror(errno));
     return 0;
+}
+
+// The same with this action for the listed calls; true in that process.
+static inline int restarted_under(const long *calls, unsigned action) {
+    static const char inner_name[] = "THRUM_ROW_INNER";
+    static struct filter filter;
+    if (getenv(inner_name))
+        return 1;
+    filter_make(&filter, calls, action, SECCOMP_RET_ALLOW);
+    return filter_restart(&filter, inner_name);
 }
 
 #endif

@@ -10,7 +10,7 @@ thrum_row(kernel-ties SOURCES kernel-ties.c kernel-ties_own.c kernel-ties_childr
   kernel-ties_unknown.c)
 thrum_row(attributes SOURCES attributes.c)
 thrum_row(join SOURCES join.c)
-thrum_row(stale SOURCES stale.c stale_tid.c stale_compat.c)
+thrum_row(stale SOURCES stale.c stale_tid.c stale_compat.c stale_core.c)
 thrum_row(last-thread SOURCES last-thread.c)
 thrum_row(eagain SOURCES eagain.c)
 # A dependency of its program, so its constructor runs before the cache's.
