@@ -234,8 +234,9 @@ TEST_F(CallAtPlain, WithoutMemory) {
             for (thrum_call_t call; calls.size() < calls.capacity() && (error = counted.at(far, &call)) == 0;)
                 calls.push_back(call);
             EXPECT_EQ(error, EAGAIN);
-            if (is_worker)
+            if (is_worker) {
                 EXPECT_EQ(counted.at(far), EAGAIN);
+            }
             for (const thrum_call_t &call : calls)
                 EXPECT_EQ(thrum_call_cancel(call), 0);
             faults_clear();
