@@ -92,13 +92,17 @@ void annotate_is_loop(struct annotate_thread *thread);
 SIGSAFE void annotate_release(void *object);
 SIGSAFE void annotate_acquire(void *object);
 
+static inline bool annotate_is_on(void) {
+    return __builtin_expect(watch_on, 0);
+}
+
 static inline void annotate_happens_before(void *object) {
-    if (__builtin_expect(watch_on, 0))
+    if (annotate_is_on())
         annotate_release(object);
 }
 
 static inline void annotate_happens_after(void *object) {
-    if (__builtin_expect(watch_on, 0))
+    if (annotate_is_on())
         annotate_acquire(object);
 }
 

@@ -326,7 +326,9 @@ INSIDE static inline struct thrum_unit *unit_self(struct worker *worker) {
  * report depends on it.) */
 static inline struct thrum_unit *unit_to_note(void) {
     const struct worker *worker = worker_here();
-    struct thrum_unit *self = worker != NULL ? load_relaxed(&worker->current) : NULL;
+    if (__builtin_expect(worker == NULL, 0))
+        return NULL;
+    struct thrum_unit *self = load_relaxed(&worker->current);
     return worker_here() == worker ? self : NULL;
 }
 

@@ -119,12 +119,13 @@ static __attribute__((noinline)) int lock_slow(struct mutex *mutex, uint64_t dea
 static inline bool lock_fast(struct mutex *mutex) {
     uint32_t word = 0;
     if (MISUSE_IS_WATCHED || __builtin_expect(load_relaxed(&mutex->word) != 0, 0))
-        return false;                                           /* a load costs less than a cas that fails */
-    bool mine = cas_acquire(&mutex->word, &word, MUTEX_LOCKED); /* pairs with an unlock: cas or word_unlock */
-    if (__builtin_expect(mine, 1))
-        own(mutex, unit_to_note());
+        return false; /* a load costs less than a cas that fails */
+    if (!__builtin_expect(cas_acquire(&mutex->word, &word, MUTEX_LOCKED),
+                          1)) /* pairs with thrum_mutex_unlock, word_unlock */
+        return false;
+    own(mutex, unit_to_note());
     annotate_happens_after(&mutex->word);
-    return __builtin_expect(mine, 1);
+    return true;
 }
 
 void thrum_mutex_lock(thrum_mutex_t *mutex) {
@@ -211,9 +212,8 @@ int thrum_mutex_unlock(thrum_mutex_t *object) {
         return EINVAL;
     struct mutex *mutex = mutex_of(object);
     uint32_t word = load_relaxed(&mutex->word);
-    annotate_happens_before(&mutex->word);
-    /* Pairs with lock_fast and word_lock. */
-    if (!MISUSE_IS_WATCHED && __builtin_expect(word == MUTEX_LOCKED, 1) &&
+    /* Pairs with lock_fast and word_lock. Where accesses are annotated the slow path does that. */
+    if (!MISUSE_IS_WATCHED && !annotate_is_on() && __builtin_expect(word == MUTEX_LOCKED, 1) &&
         __builtin_expect(cas_acq_rel(&mutex->word, &word, 0), 1))
         return 0;
     return unlock_slow(mutex);
