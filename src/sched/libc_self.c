@@ -201,7 +201,10 @@ static int read_units_clock(struct thrum_unit *self, struct timespec *time) {
     const int answer = libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
     if (answer != 0)
         return answer;
-    if (self->clocked != thread) {
+    /* The kernel gives the id of a kernel thread that has ended to another, whose clock may be behind. */
+    const bool is_same =
+        self->clocked == thread && (int64_t)(clock_ns(time) + clock->ahead - clock->last) >= 0;
+    if (!is_same) {
         clock->ahead = self->clocked != 0 ? clock->last - clock_ns(time) : 0;
         self->clocked = thread;
         store_relaxed(&self->extras, true);

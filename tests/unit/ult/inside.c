@@ -46,3 +46,8 @@ int inside_is_fenced(void) {
 unsigned long inside_kernel_wait(unsigned worker) {
     return load_relaxed(&runtime.workers[worker]->tick.kernel_wait.span);
 }
+
+void inside_clock_was(int64_t ns) {
+    unit_head_of(unit_self(inside_enter()))->clock.last = (uint64_t)ns;
+    inside_leave();
+}

@@ -2,6 +2,8 @@
 /* What is inline in sched/worker.h and sched/current.h, for tests in C++. */
 #pragma once
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -26,6 +28,9 @@ int inside_is_fenced(void);
 
 /* How long the worker lets a unit wait in the kernel at a later turn of its (struct tick); 0: the shortest slice. */
 unsigned long inside_kernel_wait(unsigned worker);
+
+/* The caller, which has read its CPU clock, has seen this time. */
+void inside_clock_was(int64_t ns);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 
+#include "inside.h"
 #include "ult.hpp"
 
 namespace {
@@ -226,6 +227,19 @@ TEST_P(OwnClock, RunsWhileItComputes) {
         for (int i = 0; i < 10000000 && after <= before; i++)
             after = read_ns(clock_of_self());
         EXPECT_GT(after, before);
+    });
+}
+
+// The kernel thread on which it read its clock has ended, and the one on which it runs now has the same id: its clock is behind.
+TEST_P(OwnClock, ContinuesWhereAnIdIsReused) {
+    in_ult([] {
+        constexpr int64_t kSecond = 1000000000;
+        const int64_t before = read_ns(CLOCK_THREAD_CPUTIME_ID);
+        thrum_nopreempt_begin();
+        inside_clock_was(before + kSecond);
+        EXPECT_GE(read_ns(CLOCK_THREAD_CPUTIME_ID), before + kSecond);
+        EXPECT_LT(read_ns(CLOCK_THREAD_CPUTIME_ID), before + 2 * kSecond);
+        thrum_nopreempt_end();
     });
 }
 
