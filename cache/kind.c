@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "cache.h"
+#include "os/syscall.h"
 #include "unchanged.h"
 
 /* The attributes that a NULL stands for. They change only by pthread_setattr_default_np; `defaults_set` says
@@ -22,16 +23,24 @@ INTERPOSE int pthread_setattr_default_np(const pthread_attr_t *attributes) {
     return error;
 }
 
-/* CPUs set in the attributes. Where none were set libc says "all", up to the end of the room that it is given; where some
- * were, even all that a cpu_set_t has, it says "none" beyond them. One byte more tells the two apart. */
+/* The creator's CPUs, which a thread has without asking. Runtimes ask nevertheless, as Ada's does for each task. */
+static bool is_creators(const cpu_set_t *set) {
+    cpu_set_t own = {0};
+    return sys(SYS_sched_getaffinity, 0, sizeof own, &own) > 0 && CPU_EQUAL(set, &own);
+}
+
+/* CPUs set in the attributes, other than the creator's. Where none were set libc says "all", up to the end of the room that it is
+ * given; where some were, even all that a cpu_set_t has, it says "none" beyond them. One byte more tells the two apart. */
 static bool has_affinity(const pthread_attr_t *attributes) {
     struct {
         cpu_set_t set;
         unsigned char beyond;
     } cpus;
     const size_t size = offsetof(__typeof__(cpus), beyond) + 1;
-    return pthread_attr_getaffinity_np(attributes, size, &cpus.set) != 0 || cpus.beyond != UCHAR_MAX ||
-           CPU_COUNT(&cpus.set) != CPU_SETSIZE;
+    if (pthread_attr_getaffinity_np(attributes, size, &cpus.set) != 0)
+        return true;
+    const bool is_set = cpus.beyond != UCHAR_MAX || CPU_COUNT(&cpus.set) != CPU_SETSIZE;
+    return is_set && !(cpus.beyond == 0 && is_creators(&cpus.set));
 }
 
 static bool has_sigmask(const pthread_attr_t *attributes) {

@@ -463,6 +463,28 @@ static void affinity(void) {
     run_thread(do_nothing, NULL);
 }
 
+// The creator's own CPUs are what a thread has without asking, and no reason to make a new one. (Ada's runtime asks for each
+// task.) The creator's are other ones later.
+static void own_affinity(void) {
+    cpu_set_t own, seen;
+    pthread_attr_t attr;
+    CHECK_SYS(sched_getaffinity(0, sizeof own, &own));
+    const size_t sizes[] = {sizeof own, 32};
+    for (size_t i = 0; i < 2 && CPU_COUNT(&own) > 0; i++) {
+        warm_threads(IDLE);
+        CHECK_OK(pthread_attr_init(&attr));
+        CHECK_OK(pthread_attr_setaffinity_np(&attr, sizes[i], &own));
+        pid_t first = run_with(&attr, look_cpus, &seen);
+        CHECK(CPU_EQUAL(&seen, &own), "%d CPUs are allowed", CPU_COUNT(&seen));
+        expect_reused(first, run_with(&attr, look_cpus, &seen));
+        CHECK(CPU_EQUAL(&seen, &own), "%d CPUs are allowed", CPU_COUNT(&seen));
+        CHECK_OK(pthread_attr_destroy(&attr));
+        for (int cpu = CPU_SETSIZE - 1; CPU_COUNT(&own) > 1; cpu--)
+            CPU_CLR(cpu, &own);
+        CHECK_SYS(sched_setaffinity(0, sizeof own, &own));
+    }
+}
+
 // All CPUs are not "none were set": the creator, which may use one, does not hand that on.
 static void affinity_to_all(void) {
     cpu_set_t all, one, seen, every;
@@ -597,6 +619,7 @@ static const struct check_case cases[] = {
     {"explicit_other", explicit_other, HOLDS_WHEN_SKIPPED},
     {"inherited_policy", inherited_policy, HOLDS_WHEN_SKIPPED},
     {"affinity", affinity, FAILS_WHEN_SKIPPED},
+    {"own_affinity", own_affinity, HOLDS_WHEN_SKIPPED},
     {"affinity_to_all", affinity_to_all, FAILS_WHEN_SKIPPED},
     {"signal_mask", signal_mask, FAILS_WHEN_SKIPPED},
     {"detach_state", detach_state, FAILS_WHEN_SKIPPED},
