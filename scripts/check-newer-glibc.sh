@@ -13,9 +13,9 @@ chroot_possible
 [[ -e build/debug/lib/libthrum-cache.so ]] || { echo "build the debug preset first" >&2; exit 1; }
 
 # What the tests call; compilers for those that compile a program of their own.
-packages="cmake libstdc++6 procps binutils python3 gdb musl libdw1t64 libhwloc15 libgc1 libgomp1 libcap2 gcc libc6-dev util-linux
-    libjemalloc2 libmimalloc3 stress-ng pigz xz-utils zstd eatmydata gnat mono-mcs mono-runtime haproxy curl
-    chromium openssh-server mariadb-server mariadb-client"
+packages="cmake libstdc++6 procps binutils python3 gdb libc6-dbg musl libdw1t64 libhwloc15 libgc1 libgomp1 libcap2 gcc libc6-dev util-linux
+    libjemalloc2 stress-ng pigz xz-utils zstd eatmydata gnat mono-mcs mono-runtime haproxy curl
+    chromium chromium-sandbox openssh-server mariadb-server mariadb-client"
 # Debian 13 has a later one; thrum, built here, needs that of this machine.
 from_here=(/usr/lib/*/libcapstone.so.4)
 

@@ -52,7 +52,12 @@ need() {
 }
 
 # need_built FILE PACKAGE: a program of this folder, left out of the build when PACKAGE was missing.
-need_built() { [[ -x $1 ]] || skip "${1##*/} was not built (needs Debian's $2; configure again)"; }
+need_built() {
+  local missing
+  [[ -x $1 ]] || skip "${1##*/} was not built (needs Debian's $2; configure again)"
+  missing=$(ldd "$1" 2>/dev/null | awk '/not found/ { print $1 }')
+  [[ -z $missing ]] || skip "${1##*/} was built with ${missing//$'\n'/, }, which is not here"
+}
 
 # Takes out of the output what differs from run to run; a test replaces it where there is such a thing.
 normalise() { cat; }
