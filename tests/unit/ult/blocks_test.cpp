@@ -155,10 +155,21 @@ TEST_F(Blocks, AreMadeWhereAFilterKills) {
 
 // --- threads that run on them -------------------------------------------------------------------------------
 
+namespace {
+
+class BlocksOfThreads : public Blocks {
+  protected:
+    void SetUp() override {
+        if (tool_forbids_preemption())
+            GTEST_SKIP() << "no thread is preempted under this tool";
+        Blocks::SetUp();
+    }
+};
+
+} // namespace
+
 // Of a hundred threads that never wait each keeps one while it is preempted.
-TEST_F(Blocks, OfPreemptedThreadsTakeNoKernelThreads) {
-    if (ULT_ASAN || ULT_TSAN)
-        GTEST_SKIP() << "under sanitizers no thread is preempted";
+TEST_F(BlocksOfThreads, OfPreemptedThreadsTakeNoKernelThreads) {
     const Preempting preempting(2, THRUM_PREEMPT_LEND);
     constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100;
     const std::size_t before = threads_of_process();
@@ -200,7 +211,7 @@ void *in_own(void *(*fn)(void *), void *arg) {
 
 // Each thread finds its thread-locals as a new one does, on a block that another has used; the destructors have run when it is
 // joined, on the thread itself.
-TEST_F(Blocks, AreAsNewForEachThread) {
+TEST_F(BlocksOfThreads, AreAsNewForEachThread) {
     const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS);
     Module module;
     ASSERT_NE(module.use, nullptr) << dlerror();
@@ -219,7 +230,7 @@ TEST_F(Blocks, AreAsNewForEachThread) {
 }
 
 // So does one that ends by thrum_exit, with spares that a preempted thread has used.
-TEST_F(Blocks, AreAsNewAfterThreadsThatExit) {
+TEST_F(BlocksOfThreads, AreAsNewAfterThreadsThatExit) {
     Module module;
     ASSERT_NE(module.use, nullptr) << dlerror();
     for (int i = 0; i < 3; i++) {
@@ -237,7 +248,7 @@ TEST_F(Blocks, AreAsNewAfterThreadsThatExit) {
 }
 
 // A thread that ends with a robust mutex leaves it to the next that locks it.
-TEST_F(Blocks, LetGoOfRobustMutexes) {
+TEST_F(BlocksOfThreads, LetGoOfRobustMutexes) {
     const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
     pthread_mutexattr_t attr;
     pthread_mutexattr_init(&attr);
@@ -262,7 +273,7 @@ TEST_F(Blocks, LetGoOfRobustMutexes) {
 }
 
 // A thread may ask about itself: the answers are those of the kernel thread that it runs on.
-TEST_F(Blocks, TellOfTheKernelThreadThatTheyRunOn) {
+TEST_F(BlocksOfThreads, TellOfTheKernelThreadThatTheyRunOn) {
     const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
     void *missed = in_own(
         [](void *arg) -> void * {
@@ -317,7 +328,7 @@ const char *what_does_not_reach_it() {
 } // namespace
 
 // What a thread asks of itself is done to the kernel thread that it runs on.
-TEST_F(Blocks, StandForTheKernelThreadThatTheyRunOn) {
+TEST_F(BlocksOfThreads, StandForTheKernelThreadThatTheyRunOn) {
     for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS}) {
         const Preempting preempting(2, mode);
         thrum_attr_t attr;
@@ -335,7 +346,7 @@ TEST_F(Blocks, StandForTheKernelThreadThatTheyRunOn) {
 }
 
 // The stack that libc tells of is the thread's, though libc knows no kernel thread for it.
-TEST_F(Blocks, TellOfTheThreadsStack) {
+TEST_F(BlocksOfThreads, TellOfTheThreadsStack) {
     for (const unsigned mode : {THRUM_PREEMPT_LEND, THRUM_PREEMPT_OWN_TLS}) {
         const Preempting preempting(1, mode);
         void *missed = in_own(

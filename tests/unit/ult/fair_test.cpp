@@ -30,7 +30,7 @@ struct Shares {
 class Fair : public testing::Test {
   protected:
     void SetUp() override {
-        if (ULT_EMULATED || !default_preempts())
+        if (ULT_EMULATED || !default_preempts() || tool_forbids_preemption())
             GTEST_SKIP() << "needs preemption at the machine's speed";
         alarm(60);
     }

@@ -3,6 +3,7 @@
 // An object that outlives the runtime, and for which a thread of it still waits: what wakes that thread finds its stack
 // gone. One line says so (src/context/remains.h), instead of a bare crash or of another mapping overwritten.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,7 +157,8 @@ TEST_F(Remains, LeaveTheNextRuntimeItsHandler) {
                   sigaction(SIGSEGV, nullptr, &now);
                   if (now.sa_handler == ours.sa_handler)
                       return 1;
-                  *static_cast<volatile int *>(nullptr) = 1; // NOLINT
+                  void *const page = mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                  *static_cast<volatile char *>(page) = 1;
                   return 2;
               }),
               42 << 8);

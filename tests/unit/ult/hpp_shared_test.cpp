@@ -145,10 +145,14 @@ TEST_P(HppThen, IsWaitedForWhereTheFutureIs) {
         });
     }
     EXPECT_EQ(ended, 2);
-    thrum::promise<void> never;
+    // A promise that is destroyed is broken: its continuation runs, on a thread that is not waited for here.
+    auto used = std::make_shared<int>();
+    const std::weak_ptr<int> until_it_has_run = used;
     {
-        const auto not_waited_for = never.get_future().then([](thrum::future<void>) {});
+        thrum::promise<void> never;
+        const auto not_waited_for = never.get_future().then([used = std::move(used)](thrum::future<void>) {});
     }
+    EXPECT_TRUE(eventually([&] { return until_it_has_run.expired(); }));
 }
 
 TEST_P(HppThen, OfASharedFutureManyTimes) {

@@ -43,6 +43,11 @@ inline bool default_preempts() {
 #endif
 }
 
+// Under sanitizers and Valgrind no thread is preempted.
+inline bool tool_forbids_preemption() {
+    return ULT_ASAN || ULT_TSAN || getenv("ULT_VALGRIND") != nullptr;
+}
+
 // Of all workers.
 template <typename Counter>
 uint64_t sum_of(Counter thrum_worker_counters::*counter) {
@@ -131,7 +136,7 @@ inline bool is_asleep(pid_t thread) {
 class Interrupted : public testing::Test {
   protected:
     void SetUp() override {
-        if (ULT_ASAN || ULT_TSAN)
-            GTEST_SKIP() << "under sanitizers nobody is preempted";
+        if (tool_forbids_preemption())
+            GTEST_SKIP() << "no thread is preempted under this tool";
     }
 };

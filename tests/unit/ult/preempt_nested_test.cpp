@@ -66,8 +66,8 @@ void compute_until(const std::atomic<bool> &flag) {
 class Nested : public testing::TestWithParam<unsigned> {
   protected:
     void SetUp() override {
-        if (ULT_ASAN || ULT_TSAN)
-            GTEST_SKIP() << "under sanitizers nobody is preempted";
+        if (tool_forbids_preemption())
+            GTEST_SKIP() << "no thread is preempted under this tool";
     }
 };
 

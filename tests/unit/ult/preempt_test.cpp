@@ -365,7 +365,6 @@ class Safepoints : public testing::TestWithParam<unsigned> {};
 INSTANTIATE_TEST_SUITE_P(Modes, Safepoints, kSafeModes, name_of_mode);
 
 TEST_P(Safepoints, TakeTurns) {
-    const bool has_tool = ULT_ASAN || ULT_TSAN || getenv("ULT_VALGRIND") != nullptr;
     const Preempting runtime(1, GetParam());
     std::atomic<int> last{0}, changes{0};
     const auto take_turns = [&](int self) {
@@ -377,7 +376,7 @@ TEST_P(Safepoints, TakeTurns) {
     Thread one([&] { take_turns(1); }), other([&] { take_turns(2); });
     one.join();
     other.join();
-    EXPECT_EQ(preemptions() == 0, has_tool);
+    EXPECT_EQ(preemptions() == 0, tool_forbids_preemption());
 }
 
 TEST_P(SafeMode, ARegionPutsItOff) {
