@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 
 enum { CHUNK = 64 * 1024, TABLE = 16 * 1024 };
 
@@ -111,11 +112,12 @@ void slab_give_back_locked(struct slab *slab) {
 }
 
 /* Not by memset: if the program is instrumented and this is not, ThreadSanitizer sees that, but not the callers'
- * lock, and reports a race with the previous owner of the object. */
+ * lock, and reports a race with the previous owner of the object. Atomic: who has a handle to the previous object may still
+ * compare a word of it (sched/call.c). */
 static void clear(void *object, size_t size) {
-    volatile uint64_t *words = object;
+    uint64_t *words = object;
     for (size_t i = 0; i < size / sizeof(uint64_t); i++)
-        words[i] = 0;
+        store_relaxed(&words[i], 0);
 }
 
 void *slab_alloc_locked(struct slab *slab) {

@@ -85,7 +85,7 @@ static int start(const struct settings *settings, bool join_in) {
         return error;
     runtime.fenced = !membarrier_register();
     runtime.idle = (struct idle){.fenced = runtime.fenced};
-    runtime.externals_look = has_several_cpus();
+    store_relaxed(&runtime.externals_look, has_several_cpus());
     timekeeper_init();
     runtime.shared = (struct fifo){.count = 0};
     runtime.orphans = 0;

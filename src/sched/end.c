@@ -42,7 +42,8 @@ static bool is_unseen_by_others(const struct thrum_unit *self, const struct thru
 
 /* True if it waits for the end without a deadline, and may run on this worker next: no other thread takes it from `join`, or
  * reads that. */
-static inline bool may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner) {
+static inline __attribute__((always_inline)) ANNOTATE_BETWEEN bool
+may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner) {
     return join_is_untimed(joiner) &&
            (load_relaxed(&joiner->kind) == UNIT_ULT ||
             (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker));

@@ -33,7 +33,7 @@ struct thrum_unit *unit_external(void) {
 static void await_by_looking(const struct thrum_unit *self) {
     enum { MOST = 255 };
     static __thread struct { uint32_t without, next; } looks;
-    if (!runtime.externals_look)
+    if (!load_relaxed(&runtime.externals_look))
         return;
     if (looks.without > 0) {
         looks.without--;

@@ -25,7 +25,7 @@ struct trace_ring trace_outside_ring; /* under outside_lock */
 void trace_start(uint64_t events) {
     ring_size = events;
     store_relaxed(&trace_on, true);
-    watch_on = true;
+    store_relaxed(&watch_on, true);
     trace_ring_init(&trace_outside_ring);
 }
 
@@ -37,13 +37,13 @@ void trace_stop(void) {
 void trace_forget(void) {
     trace_stop();
     trace_ring_destroy(&trace_outside_ring);
-    watch_on = annotate_on;
+    store_relaxed(&watch_on, annotate_on);
 }
 
 void trace_fork_child(void) {
     trace_stop();
     lock_reset(&outside_lock);
-    watch_on = annotate_on;
+    store_relaxed(&watch_on, annotate_on);
 }
 
 /* What is never written to takes no memory. */

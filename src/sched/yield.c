@@ -62,7 +62,9 @@ INSIDE static __attribute__((noinline)) void yield_to(struct worker *worker, str
 void thrum_yield(void) {
     struct worker *worker = enter();
     struct thrum_unit *self, *next = NULL;
-    if (__builtin_expect(worker != NULL && (self = worker->current)->kind == UNIT_ULT && !is_in_region(), 1))
+    if (__builtin_expect(worker != NULL && load_relaxed(&(self = worker->current)->kind) == UNIT_ULT &&
+                             !is_in_region(),
+                         1))
         next = pick(worker);
     if (__builtin_expect(next == NULL, 0)) {
         yield_any(worker);
