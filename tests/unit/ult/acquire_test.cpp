@@ -152,6 +152,7 @@ TEST_P(AcquireFirst, InitSaysWhatDoesNotApply) {
             << said;
         EXPECT_EQ(said.find("workers"), std::string::npos) << said;
         counts(20);
+        EXPECT_EQ(thrum_fini(), 0);
     });
 }
 
