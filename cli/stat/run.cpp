@@ -418,7 +418,7 @@ void leave_out_cpu(double seconds, Measured &measured) {
 
 // In small parts, for more may take all the time that there is.
 void ThreadWatch::look() {
-    constexpr std::size_t kPart = 1024;
+    constexpr std::size_t kIds = 1024;
     const double begin = seconds_now();
     const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
     const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -426,7 +426,7 @@ void ThreadWatch::look() {
     if (!count)
         return;
     most_ = std::max(most_, static_cast<unsigned>(*count));
-    while (read_ids(tasks.get(), part_, kPart))
+    while (read_ids(tasks.get(), part_, kIds))
         for (const pid_t id : part_) {
             if (seconds_now() - begin > kBudget)
                 return;
