@@ -112,8 +112,8 @@ void slab_give_back_locked(struct slab *slab) {
 }
 
 /* Not by memset: if the program is instrumented and this is not, ThreadSanitizer sees that, but not the callers'
- * lock, and reports a race with the previous owner of the object. Atomic: who has a handle to the previous object may still
- * compare a word of it (sched/call.c). */
+ * lock, and reports a race with the previous owner of the object. Atomic: a thread with a handle to the previous object may
+ * still compare a word of it (sched/call.c). */
 static void clear(void *object, size_t size) {
     uint64_t *words = object;
     for (size_t i = 0; i < size / sizeof(uint64_t); i++)
