@@ -72,10 +72,11 @@ void kthread_end(struct kthread *thread) {
 }
 
 void kthread_release(struct kthread *thread) {
+    const uint64_t lineage = thread->kind.lineage; /* pushed, it may be another creator's at once */
     if (!idle_push(thread)) {
         counters_retired(how_many_full());
         kthread_end(thread);
-    } else if (!keeping() || !lineage_has_rights_of_main(thread->kind.lineage)) {
+    } else if (!keeping() || !lineage_has_rights_of_main(lineage)) {
         kthread_cull();
     } else {
         retain_listed(thread);
@@ -213,7 +214,7 @@ struct expelled {
 static void expel(struct kthread *thread, void *argument) {
     struct expelled *expelled = argument;
     uint32_t life = LIFE_ENDED;
-    pid_t tid = thread->tid;
+    pid_t tid = load_relaxed(&thread->tid);
     if (expelled->count == sizeof expelled->tids / sizeof *expelled->tids ||
         !cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* until the thread itself says RETIRED */
         return;

@@ -104,7 +104,11 @@ class thread {
             stop_.request_stop();
             if (!is_lost()) {
                 const detail::uncancelled waiting;
-                join();
+                try {
+                    join();
+                } catch (...) { /* and not by noexcept alone: then std::current_exception() may be null */
+                    std::terminate();
+                }
             }
         }
     }

@@ -385,7 +385,7 @@ TEST_F(Faulty, AnyOneMmap) {
                 << outcome.init << " at call " << i;
             // The first only looks how guard pages can be made, unless a sanitizer says. Of donors a slab then notes its
             // chunk, to give it back one day. The next are what a runtime needs.
-            const int needed = (ULT_ASAN ? 0 : 1) + (blocks_why_not() == nullptr ? 0 : 1);
+            const int needed = (ULT_ASAN ? 0 : 1) + (ULT_TSAN || blocks_why_not() == nullptr ? 0 : 1);
             EXPECT_TRUE(i < needed || i >= needed + 3 || outcome.init != 0) << "at call " << i;
         }
         expect_runtime_works();
