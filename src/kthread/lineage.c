@@ -41,5 +41,6 @@ void kthread_change_lineage_by(because call) {
 /* The new generation first: what ends from now on is not kept. */
 void kthread_change_rights(void) {
     kthread_adopt_lineage(lineage_new_rights());
+    fence_seq_cst(); /* pairs with keeping's, as that of kthread_stop_keeping */
     kthread_cull();
 }
