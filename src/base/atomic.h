@@ -13,6 +13,7 @@
 #define store_relaxed(p, v)     __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define store_release(p, v)     __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define store_seq_cst(p, v)     __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+#define exchange_relaxed(p, v)  __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 #define exchange_acquire(p, v)  __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define exchange_release(p, v)  __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
 #define exchange_acq_rel(p, v)  __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)

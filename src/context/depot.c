@@ -49,7 +49,7 @@ static void give(struct depot *depot, struct magazine *magazine) {
     put_first(depot, magazine);
     uint32_t none = DEPOT_NONE;
     if (load_relaxed(&depot_surplus) == DEPOT_NONE)
-        cas_acq_rel(&depot_surplus, &none, DEPOT_SURPLUS);
+        cas_acq_rel(&depot_surplus, &none, DEPOT_SURPLUS); /* pairs with run and arm of sched/trim.c */
 }
 
 /* Whose objects have no memory yet. */

@@ -40,7 +40,7 @@ size_t remains_bytes(void) {
 
 bool remains_have_sigsafe(const void *address) {
     for (unsigned i = 0; i < REMAINS_MOST; i++) {
-        size_t bytes = load_acquire(&kept[i].bytes);
+        size_t bytes = load_acquire(&kept[i].bytes); /* pairs with the store in remains_leave */
         if ((uintptr_t)address - load_relaxed(&kept[i].begin) < bytes)
             return true;
     }

@@ -84,7 +84,7 @@ static uint32_t said; /* by say_why, once a process */
 
 /* The caller only gets EAGAIN, which does not tell the reason. */
 static void say_why(void) {
-    if (exchange_acq_rel(&said, 1U) == 0)
+    if (exchange_relaxed(&said, 1U) == 0)
         text_line("cannot map a guard page below a stack, so no more threads can be created: the process has "
                   "reached vm.max_map_count mappings; raise it with sysctl -w vm.max_map_count=N",
                   NULL, NULL);

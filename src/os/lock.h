@@ -28,16 +28,16 @@ bool lock_may_be_taken(void) __attribute__((weak, visibility("hidden")));
 static inline void lock_acquire(struct lock *lock) {
     uint32_t seen = 0;
     thrum_assert(!lock_may_be_taken || lock_may_be_taken());
-    if (cas_acquire(&lock->word, &seen, 1))
+    if (cas_acquire(&lock->word, &seen, 1)) /* pairs with lock_release */
         return;
     own_wait_begin();
-    while (exchange_acquire(&lock->word, 2) != 0)
+    while (exchange_acquire(&lock->word, 2) != 0) /* pairs with lock_release */
         futex_wait(&lock->word, 2);
     own_wait_end();
 }
 
 static inline void lock_release(struct lock *lock) {
-    if (exchange_release(&lock->word, 0) == 2)
+    if (exchange_release(&lock->word, 0) == 2) /* pairs with lock_acquire */
         futex_wake(&lock->word, 1);
 }
 

@@ -28,10 +28,10 @@ struct ticks_moment ticks_now(void) {
 
 static uint64_t measure(void) {
     uint32_t seen = UNTOUCHED;
-    if (load_acquire(&state) != DONE) {
-        if (cas_acquire(&state, &seen, AT_WORK)) {
+    if (load_acquire(&state) != DONE) { /* pairs with the store of DONE: `first` is there */
+        if (cas_relaxed(&state, &seen, AT_WORK)) {
             first = ticks_now();
-            store_release(&state, DONE);
+            store_release(&state, DONE); /* pairs with the load above */
         }
         return 0;
     }
