@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See because.h. An entry is claimed by a cas on its key and never given up; its count is added to without a lock. */
+/* See because.h. An entry is claimed by a cas on its key and never given up; its count is added to without a lock. All
+ * of it is relaxed: there is nothing behind a key. */
 #include "kthread/because.h"
 
 #include <string.h>
@@ -33,8 +34,8 @@ void because_count(unsigned reason, because call) {
         return;
     const uint64_t key = (uint64_t)call | (uint64_t)reason << REASON_SHIFT;
     for (unsigned i = 0; i < BECAUSE_MOST; i++) {
-        uint64_t seen = load_acquire(&entries[i].key);
-        if (seen == 0 && cas_acq_rel(&entries[i].key, &seen, key))
+        uint64_t seen = load_relaxed(&entries[i].key);
+        if (seen == 0 && cas_relaxed(&entries[i].key, &seen, key))
             seen = key;
         if (same(seen, key)) {
             fetch_add_relaxed(&entries[i].count, 1);
@@ -44,7 +45,7 @@ void because_count(unsigned reason, because call) {
 }
 
 bool because_get(unsigned i, unsigned *reason, because *call, uint64_t *count) {
-    const uint64_t key = i < BECAUSE_MOST ? load_acquire(&entries[i].key) : 0;
+    const uint64_t key = i < BECAUSE_MOST ? load_relaxed(&entries[i].key) : 0;
     *reason = (unsigned)(key >> REASON_SHIFT);
     *call = call_of(key);
     *count = i < BECAUSE_MOST ? load_relaxed(&entries[i].count) : 0;

@@ -32,9 +32,9 @@ bool counters_idle_add(uint64_t limit) {
     do {
         if (idle >= limit)
             return false;
-    } while (!cas_acq_rel(&thrum_cache_counters.idle, &idle, idle + 1));
+    } while (!cas_relaxed(&thrum_cache_counters.idle, &idle, idle + 1));
     uint64_t peak = load_relaxed(&thrum_cache_counters.idle_peak);
-    while (idle + 1 > peak && !cas_acq_rel(&thrum_cache_counters.idle_peak, &peak, idle + 1)) {
+    while (idle + 1 > peak && !cas_relaxed(&thrum_cache_counters.idle_peak, &peak, idle + 1)) {
     }
     return true;
 }

@@ -41,10 +41,11 @@ static inline bool gate_enter(uint32_t *gate) {
     uint32_t seen = load_relaxed(gate);
     while (!(seen & GATE_CLOSED)) {
         if (seen & GATE_STARTING) {
-            if (cas_acquire(gate, &seen, GATE_STARTING | GATE_CALLERS))
+            /* Relaxed: it enters below, by a cas that acquires. */
+            if (cas_relaxed(gate, &seen, GATE_STARTING | GATE_CALLERS))
                 futex_wait(gate, GATE_STARTING | GATE_CALLERS);
             seen = load_relaxed(gate);
-        } else if (cas_acquire(gate, &seen, seen + 1)) {
+        } else if (cas_acquire(gate, &seen, seen + 1)) { /* pairs with gate_open */
             return true;
         }
     }
@@ -54,6 +55,7 @@ static inline bool gate_enter(uint32_t *gate) {
 /* Without waiting: false for a thread that is only starting, too. */
 static inline bool gate_enter_now(uint32_t *gate) {
     uint32_t seen = load_relaxed(gate);
+    /* Pairs with gate_open. */
     while (!(seen & (GATE_CLOSED | GATE_STARTING)))
         if (cas_acquire(gate, &seen, seen + 1))
             return true;
@@ -61,12 +63,12 @@ static inline bool gate_enter_now(uint32_t *gate) {
 }
 
 static inline void gate_open(uint32_t *gate) {
-    if (exchange_release(gate, GATE_OPEN) & GATE_CALLERS)
+    if (exchange_release(gate, GATE_OPEN) & GATE_CALLERS) /* pairs with gate_enter */
         futex_wake(gate, INT32_MAX);
 }
 
 static inline void gate_leave(uint32_t *gate) {
-    if (fetch_sub_release(gate, 1) == (GATE_CLOSED | 1))
+    if (fetch_sub_release(gate, 1) == (GATE_CLOSED | 1)) /* pairs with gate_close */
         futex_wake(gate, 1);
 }
 
@@ -86,6 +88,7 @@ static inline void gate_visit_end(struct gate_visit *visit) {
 }
 
 static inline void gate_close(uint32_t *gate) {
+    /* This and the next pair with gate_leave. */
     uint32_t seen = fetch_or_acquire(gate, GATE_CLOSED) | GATE_CLOSED;
     while (seen != GATE_CLOSED) {
         futex_wait(gate, seen);

@@ -63,7 +63,7 @@ enum kthread_retire how_many_refuses(struct kthread *thread) {
 
 /* A joiner may come while its kernel thread leaves: both say it, and it counts once. */
 void how_many_not_unjoined(struct kthread *thread) {
-    if (load_relaxed(&thread->is_unjoined) && exchange_acq_rel(&thread->is_unjoined, 0u))
+    if (load_relaxed(&thread->is_unjoined) && exchange_relaxed(&thread->is_unjoined, 0u))
         fetch_sub_relaxed(&unjoined, 1);
 }
 

@@ -63,7 +63,8 @@ static struct kthread *unlink_locked(unsigned node, struct kthread **at) {
     return thread;
 }
 
-/* Highest node that ever had an entry, so that small machines look at one list. Only grows. */
+/* Highest node that ever had an entry, so that small machines look at one list. Only grows. Relaxed: lists are read under
+ * their locks, and a culler has a fence before it looks (keep.c). */
 static unsigned top_node;
 
 bool idle_push(struct kthread *thread) {
@@ -72,7 +73,7 @@ bool idle_push(struct kthread *thread) {
     unsigned node = topology_node(), began = forks;
     thread->idle_since = retain_wants_warden() ? clock_monotonic_ns() : 0;
     unsigned seen = load_relaxed(&top_node);
-    while (seen < node && !cas_acq_rel(&top_node, &seen, node)) {
+    while (seen < node && !cas_relaxed(&top_node, &seen, node)) {
     }
     enter(node);
     link_locked(node, thread);
@@ -211,7 +212,7 @@ void idle_measure(struct idle_times *times, uint64_t now) {
 /* Under the list's lock, so no other thread owns it: see POST_SLEEPING in life.h. */
 static void poke(struct kthread *thread) {
     uint32_t seen = POST_SLEEPING;
-    if (cas_acq_rel(&thread->post, &seen, POST_NOTHING))
+    if (cas_acq_rel(&thread->post, &seen, POST_NOTHING)) /* pairs with thrum_kthread_idle */
         futex_wake(&thread->post, 1);
 }
 

@@ -14,12 +14,13 @@
 
 static void stop_awaiting(struct kthread *thread) {
     uint32_t life = LIFE_AWAITED;
-    cas_acq_rel(&thread->life, &life, LIFE_RUNNING);
+    cas_acq_rel(&thread->life, &life, LIFE_RUNNING); /* pairs with publish */
 }
 
 /* Sleeps until the thread has ended or the deadline has passed. */
 static int sleep_until_ended(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
     for (;;) {
+        /* This and the next two pair with publish: the result is there. */
         uint32_t life = load_acquire(&thread->life);
         if (life >= LIFE_ENDED)
             return 0;
@@ -44,7 +45,7 @@ static int wait_cancellably(struct kthread *thread, clockid_t clock, const struc
     int type;
     if (__sigsetjmp((struct __jmp_buf_tag *)(void *)landing.__cancel_jmp_buf, 0) != 0) {
         stop_awaiting(thread);
-        store_release(&thread->joiner, 0);
+        store_release(&thread->joiner, 0); /* pairs with the cas of the next joiner */
         libc.unwind_next(&landing);
     }
     libc.register_cancel(&landing);
@@ -77,6 +78,7 @@ static void reap(struct kthread *thread) {
     uint32_t life = LIFE_ENDED;
     fetch_sub_relaxed(&thrum_cache_counters.live, 1);
     how_many_not_unjoined(thread);
+    /* Pairs with publish; lost against expel or departures_unjoined. */
     if (cas_acq_rel(&thread->life, &life, LIFE_IDLE)) {
         kthread_release(thread);
         return;
@@ -93,12 +95,13 @@ static bool deadlock(struct kthread *thread) {
         return false;
     if (load_relaxed(&thread->joins) == pthread_self())
         return true;
+    /* Pairs with its cas in kthread_join. */
     return self != NULL && load_acquire(&self->joiner) == thread->handle;
 }
 
 int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode mode, clockid_t clock,
                  const struct timespec *deadline) {
-    uint32_t life = load_acquire(&thread->life);
+    uint32_t life = load_acquire(&thread->life); /* pairs with publish */
     if (!skipped(ROW_JOIN)) {
         if (life == LIFE_IDLE)
             return ESRCH;
@@ -110,16 +113,17 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
             return EDEADLK;
     }
     pthread_t none = 0;
+    /* Pairs with a joiner's that gave up; this one's two stores of 0 pair with the next one's. */
     if (!cas_acq_rel(&thread->joiner, &none, pthread_self()) && !skipped(ROW_JOIN))
         return EINVAL;
     if (deadline != NULL && deadline->tv_sec < 0 && life < LIFE_ENDED) {
-        store_release(&thread->joiner, 0);
-        return ETIMEDOUT; /* the kernel would call it malformed */
+        store_release(&thread->joiner, 0); /* pairs with the cas of the next joiner */
+        return ETIMEDOUT;                  /* the kernel would call it malformed */
     }
     place_join(thread);
     int error = life >= LIFE_ENDED ? 0 : wait_cancellably(thread, clock, deadline);
     if (error != 0) {
-        store_release(&thread->joiner, 0);
+        store_release(&thread->joiner, 0); /* pairs with the cas of the next joiner */
         return error;
     }
     if (result != NULL)
@@ -134,14 +138,15 @@ static const pthread_t detacher = (pthread_t)-1;
 /* With a joiner already waiting libc says 0 and changes nothing. */
 int kthread_detach(struct kthread *thread) {
     pthread_t none = 0;
-    uint32_t life = load_acquire(&thread->life);
+    uint32_t life = load_acquire(&thread->life); /* pairs with publish */
     if (life == LIFE_IDLE)
         return skipped(ROW_JOIN) ? 0 : ESRCH;
+    /* The cas pairs with the store of a joiner that gave up, the load with the cas below. */
     if (life == LIFE_DETACHED || !cas_acq_rel(&thread->joiner, &none, detacher))
         return load_acquire(&thread->life) == LIFE_DETACHED && !skipped(ROW_JOIN) ? EINVAL : 0;
     life = LIFE_RUNNING;
     place_detached();
-    if (cas_acq_rel(&thread->life, &life, LIFE_DETACHED))
+    if (cas_acq_rel(&thread->life, &life, LIFE_DETACHED)) /* pairs with publish and the load above */
         return 0;
     reap(thread); /* it has ended: only the claim's owner continues from here */
     return 0;

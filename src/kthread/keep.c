@@ -34,8 +34,8 @@ static bool main_has_exited;
 static uint32_t kept = true;
 
 bool keeping(void) {
-    fence_seq_cst(); /* after the publication that came before, see above */
-    return load_seq_cst(&kept);
+    fence_seq_cst();            /* after the publication that came before, see above */
+    return load_seq_cst(&kept); /* pairs with the store or exchange of false */
 }
 
 bool may_be_kept(const struct kthread *thread) {
@@ -100,10 +100,11 @@ void wait_until_gone(pid_t tid) {
  * that departs, creates or culls joins it.
  *
  * `departing` counts threads that are about to leave or to end others, `copies` the copies that are being made. Both
- * sides store their own and then load the other's, sequentially consistent: so a departure that a copier did not see
- * sees the copier, and waits. */
+ * sides store their own and then load the other's, sequentially consistent, and so pair: a departure that a copier did
+ * not see sees the copier, and waits. */
 static uint32_t departing, copies;
-static struct kthread *departed; /* by next_idle; only ever taken as a whole, so there is no ABA */
+static struct kthread *departed; /* by next_idle; only ever taken as a whole, so there is no ABA: the cas of a
+                                 * departure pairs with the exchange in reap */
 
 bool departures_begin(void) {
     fetch_add_seq_cst(&departing, 1);
@@ -134,6 +135,7 @@ bool departures_unjoined(struct kthread *thread) {
     uint32_t life = LIFE_ENDED;
     thread->left_tid = thread->tid;
     store_relaxed(&any_unjoined, true);
+    /* Pairs with await_unjoined and the joiner's reap. */
     if (!cas_acq_rel(&thread->life, &life, LIFE_RETIRED))
         return false;
     how_many_not_unjoined(thread);
@@ -144,6 +146,7 @@ bool departures_unjoined(struct kthread *thread) {
 /* Under the registry's lock, which one that leaves does not need. */
 static void await_unjoined(struct kthread *thread, void *unused) {
     (void)unused;
+    /* Pairs with departures_unjoined: left_tid is there. */
     if (load_acquire(&thread->life) != LIFE_RETIRED || thread->left_tid == 0)
         return;
     wait_until_gone(thread->left_tid);
@@ -215,6 +218,7 @@ static void expel(struct kthread *thread, void *argument) {
     struct expelled *expelled = argument;
     uint32_t life = LIFE_ENDED;
     pid_t tid = load_relaxed(&thread->tid);
+    /* Pairs with publish. */
     if (expelled->count == sizeof expelled->tids / sizeof *expelled->tids ||
         !cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* until the thread itself says RETIRED */
         return;
@@ -266,14 +270,14 @@ static void say_why(const char *why) {
 
 void kthread_keep_none(const char *why) {
     say_why(why);
-    store_seq_cst(&kept, false);
+    store_seq_cst(&kept, false); /* pairs with keeping */
 }
 
 void kthread_stop_keeping(const char *why) {
     say_why(why);
-    if (!exchange_seq_cst(&kept, (uint32_t) false))
-        return;      /* the first to stop has told them all, or is about to */
-    fence_seq_cst(); /* pairs with keeping's */
+    if (!exchange_seq_cst(&kept, (uint32_t) false)) /* pairs with keeping */
+        return;                                     /* the first to stop has told them all, or is about to */
+    fence_seq_cst();                                /* pairs with keeping's */
     kthread_cull();
 }
 
@@ -295,7 +299,7 @@ static void become_sole_thread(struct kthread *self) {
     store_relaxed(&self->gate, load_relaxed(&self->gate) & GATE_CLOSED);
     store_relaxed(&self->joiner, 0);
     uint32_t life = LIFE_AWAITED;
-    cas_acq_rel(&self->life, &life, LIFE_RUNNING);
+    cas_relaxed(&self->life, &life, LIFE_RUNNING);
 }
 
 /* If the caller was not the main thread there is none now, and libc must find the child's last thread. */

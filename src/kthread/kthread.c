@@ -294,6 +294,7 @@ static void clean_up(struct kthread *thread) {
 
 /* life := to, unless it is DETACHED. Wakes a joiner. False if DETACHED. */
 static bool publish(struct kthread *thread, enum life to) {
+    /* This and the next pair with the joiner's, kthread_detach's and the creator's post. */
     uint32_t life = load_acquire(&thread->life);
     do {
         if (life == LIFE_DETACHED)
@@ -358,7 +359,7 @@ static bool take_back(struct kthread *thread, bool detached) {
     if (detached)
         return idle_remove(thread);
     uint32_t life = LIFE_ENDED;
-    return cas_acq_rel(&thread->life, &life, LIFE_RETIRED);
+    return cas_acq_rel(&thread->life, &life, LIFE_RETIRED); /* pairs with the joiner's reap */
 }
 
 /* The result for a thread that was fit to be kept. After KEPT and LEFT_TO_JOINER the descriptor may be another's, or
@@ -385,6 +386,7 @@ __attribute__((noinline, visibility("default"))) enum post thrum_kthread_idle(st
 enum post thrum_kthread_idle(struct kthread *thread) {
     uint32_t seen = POST_NOTHING;
     for (;;) {
+        /* This and the next pair with kthread_post and place_post: the job is there. */
         if (seen == POST_NOTHING && cas_acquire(&thread->post, &seen, POST_SLEEPING))
             seen = POST_SLEEPING;
         if (seen != POST_SLEEPING)
@@ -402,7 +404,7 @@ enum post thrum_kthread_idle(struct kthread *thread) {
 }
 
 void kthread_post(struct kthread *thread, enum post post) {
-    if (exchange_acq_rel(&thread->post, post) == POST_SLEEPING)
+    if (exchange_acq_rel(&thread->post, post) == POST_SLEEPING) /* pairs with thrum_kthread_idle */
         futex_wake(&thread->post, 1);
 }
 

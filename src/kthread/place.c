@@ -124,7 +124,7 @@ static struct {
 static bool probe_due(uint64_t now) {
     uint64_t next = load_relaxed(&probe.next), every = load_relaxed(&probe.every);
     return (int64_t)(now - next) >= 0 &&
-           cas_acq_rel(&probe.next, &next, now + (every != 0 ? every : us(PROBE_EVERY)));
+           cas_relaxed(&probe.next, &next, now + (every != 0 ? every : us(PROBE_EVERY)));
 }
 
 static uint64_t probe_spin(void) {
@@ -219,7 +219,7 @@ void place_post(struct kthread *thread, bool detached) {
     learn_prompt(now);
     note_creation(thread, detached, PLACE_HOT, now);
     uint32_t seen = POST_NOTHING;
-    if (cas_acq_rel(&thread->post, &seen, POST_JOB))
+    if (cas_acq_rel(&thread->post, &seen, POST_JOB)) /* pairs with thrum_kthread_idle */
         return;
     thread->order.how = choose(thread, detached, now);
     kthread_post(thread, POST_JOB);
@@ -298,7 +298,7 @@ void place_linger(struct kthread *thread) {
 /* --- the joiner --------------------------------------------------------------------------------------- */
 
 static bool has_ended(const struct kthread *thread) {
-    return load_acquire(&thread->life) >= LIFE_ENDED;
+    return load_acquire(&thread->life) >= LIFE_ENDED; /* pairs with publish */
 }
 
 static bool spin_for_end(const struct kthread *thread, uint64_t since, uint64_t ticks) {

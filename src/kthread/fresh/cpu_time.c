@@ -52,7 +52,7 @@ void cpu_time_begin(struct fresh_state *state) {
         else /* it may have slept in between */
             cpu_time_ask(state);
     }
-    store_release(&state->cpu_base_pending, false);
+    store_release(&state->cpu_base_pending, false); /* pairs with cpu_time_base */
 }
 
 /* Between the last time that the kernel was asked and the present job's start. */
@@ -62,6 +62,7 @@ static uint64_t unasked_ns(const struct fresh_state *state) {
 }
 
 uint64_t cpu_time_base(const struct fresh_state *state, const uint32_t *gate) {
+    /* Pairs with cpu_time_begin. */
     while (gate != NULL && load_acquire(&state->cpu_base_pending) && (load_relaxed(gate) & GATE_STARTING))
         sched_yield();
     return load_relaxed(&state->cpu_base_ns) + unasked_ns(state);

@@ -95,6 +95,7 @@ static unsigned long mask_bits[MASKS_MAX * FRESH_CPU_WORDS]; /* one after anothe
 static uint32_t masks_claimed;
 
 static bool is_mask(const struct fresh_affinity *mask, const unsigned long *bits, uint32_t length) {
+    /* Pairs with mask_enter. */
     return mask != NULL && load_acquire(&mask->length) == length && memcmp(mask->bits, bits, length) == 0;
 }
 
@@ -106,7 +107,7 @@ static const struct fresh_affinity *mask_enter(const unsigned long *bits, uint32
         return NULL;
     masks[at].bits = mask_bits + at * (mask_room / sizeof *bits);
     memcpy(masks[at].bits, bits, length);
-    store_release(&masks[at].length, length);
+    store_release(&masks[at].length, length); /* pairs with is_mask: the bits are there */
     return &masks[at];
 }
 
@@ -121,17 +122,19 @@ static uint32_t
     affinities_changing; /* calls that are under way: their effect may be there, the epoch's change not yet */
 
 void creator_affinity_changes(void) {
-    fetch_add_seq_cst(&affinities_changing, 1);
+    fetch_add_seq_cst(&affinities_changing, 1); /* before the call's effect; pairs with affinity_known */
 }
 
 void creator_affinity_changed(struct fresh_state *state) {
     if (state != NULL)
         store_relaxed(&state->affinity.length, 0);
+    /* This and the next pair with affinity_known. */
     fetch_add_seq_cst(&affinity_epoch, 1);
     fetch_sub_seq_cst(&affinities_changing, 1);
 }
 
 static bool affinity_known(uint64_t for_us) {
+    /* Pairs with creator_affinity_changed: the epoch is the new one. */
     return load_acquire(&affinities_changing) == 0 && own_affinity.epoch == load_relaxed(&affinity_epoch) &&
            arch_ticks() - own_affinity.asked < for_us * ticks_per_us();
 }

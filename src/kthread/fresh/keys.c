@@ -53,17 +53,20 @@ void keys_init(void) {
 }
 
 static unsigned end_of_keys(void) {
+    /* Pairs with the cas of keys_created: `exists` is there. */
     unsigned end = load_acquire(&keys_end), known = end;
     if (libc_keys == NULL)
         return end;
+    /* Pairs with libc's cas of it, as in key_exists. */
     while (end < PTHREAD_KEYS_MAX && load_acquire(&libc_keys[end].sequence) != 0)
         end++;
-    while (known < end && !cas_acq_rel(&keys_end, &known, end)) {
+    while (known < end && !cas_acq_rel(&keys_end, &known, end)) { /* pairs with the load above */
     }
     return end;
 }
 
 static bool key_exists(unsigned key) {
+    /* The first pairs with libc's cas, the other with keys_created and keys_deleted. */
     return libc_keys != NULL ? (load_acquire(&libc_keys[key].sequence) & 1) != 0
                              : load_acquire(&keys[key].exists);
 }
@@ -76,15 +79,15 @@ void keys_created(unsigned key, void (*destructor)(void *)) {
     if (key >= PTHREAD_KEYS_MAX)
         return;
     store_relaxed(&keys[key].destructor, destructor);
-    store_release(&keys[key].exists, true);
+    store_release(&keys[key].exists, true); /* pairs with key_exists: the destructor is there */
     unsigned end = load_relaxed(&keys_end);
-    while (end <= key && !cas_acq_rel(&keys_end, &end, key + 1)) {
+    while (end <= key && !cas_acq_rel(&keys_end, &end, key + 1)) { /* pairs with end_of_keys */
     }
 }
 
 void keys_deleted(unsigned key) {
     if (key < PTHREAD_KEYS_MAX)
-        store_release(&keys[key].exists, false);
+        store_release(&keys[key].exists, false); /* pairs with key_exists */
 }
 
 /* One pass over all keys, those included that a destructor creates in it. True if a destructor ran, which may have set

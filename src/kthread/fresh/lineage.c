@@ -13,11 +13,12 @@ uint64_t lineage_new(uint64_t from) {
 }
 
 uint64_t lineage_new_rights(void) {
+    /* Pairs with lineage_has_rights_of_main, by the fences of kthread_change_rights and keeping. */
     return lineage_new((fetch_add_seq_cst(&rights, 1) + 1) << COUNT_BITS);
 }
 
 bool lineage_has_rights_of_main(uint64_t lineage) {
-    return lineage >> COUNT_BITS == load_seq_cst(&rights);
+    return lineage >> COUNT_BITS == load_seq_cst(&rights); /* pairs with lineage_new_rights */
 }
 
 bool lineage_ever_changed(void) {
