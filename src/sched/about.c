@@ -27,7 +27,7 @@ uint64_t thrum_id(thrum_t unit) {
     if (id == 0) {
         uint64_t next = fetch_add_relaxed(&last, 1) + 1;
         store_relaxed(&unit->extras, true);
-        if (cas_acq_rel(&unit->id, &id, next))
+        if (cas_relaxed(&unit->id, &id, next))
             id = next;
     }
     return id;
@@ -97,7 +97,7 @@ int thrum_stack_used(thrum_t unit, size_t *used, size_t *size) {
     int error = used == NULL || size == NULL ? EINVAL : handle_check(unit);
     if (error != 0)
         return error;
-    if (load_acquire(&unit->join) == JOIN_ENDED)
+    if (load_acquire(&unit->join) == JOIN_ENDED) /* pairs with unit_publish_end */
         return ESRCH;
     char *top = unit->stack_top;
     if (top == NULL || load_relaxed(&unit->kind) == UNIT_TASKLET || load_relaxed(&unit->sp) == UNIT_NEW) {

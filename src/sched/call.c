@@ -107,12 +107,14 @@ static uint64_t with_state(uint64_t ticket, unsigned state) {
 
 static bool change(struct call *call, uint64_t ticket, unsigned from, unsigned to) {
     uint64_t before = with_state(ticket, from);
+    /* Pairs with the others and make_and_start's store: the call is there. */
     return cas_acq_rel(&call->ticket, &before, with_state(ticket, to));
 }
 
 /* By the tasklet: what the state was, which is OVER now; RUN if it was STOPPING. The starter, or a canceller, may change it
  * meanwhile. */
 static unsigned end(struct call *call) {
+    /* This and the next pair with change, make_and_start and stop. */
     uint64_t ticket = load_acquire(&call->ticket);
     for (;;) {
         unsigned state = state_of(ticket);
@@ -225,6 +227,7 @@ INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, ui
     uint64_t ticket = (fetch_add_relaxed(&calls.number, 1) + 1) * CALL_STATES;
     if (handle != NULL)
         *handle = handle_to(call, ticket);
+    /* Pairs with try_cancel, end and change. */
     store_release(&call->ticket, with_state(ticket, worker == NULL ? CALL_ENQUEUED : CALL_STARTING));
     if (worker != NULL)
         start(worker, call, ticket);
@@ -260,7 +263,7 @@ INSIDE static void stop(struct worker *worker, struct call *call, uint64_t ticke
 /* True: the caller has cancelled it. */
 INSIDE static bool try_cancel(struct worker *worker, struct call *call, uint64_t ticket) {
     for (unsigned tries = 0;; tries++) {
-        uint64_t seen = load_acquire(&call->ticket);
+        uint64_t seen = load_acquire(&call->ticket); /* pairs with make_and_start and change */
         if (seen == with_state(ticket, CALL_STARTING)) {
             backoff(tries); /* its starter is inside, on another worker */
         } else if (seen == with_state(ticket, CALL_ENQUEUED)) {

@@ -19,6 +19,7 @@
 /* From here the descriptor belongs to the joiner. A detached unit stays so: no other thread changes that word any
  * more. */
 void unit_publish_end(struct worker *worker, struct thrum_unit *self) {
+    /* This and the next pair with the joiner's cas, and with each load that finds JOIN_ENDED. */
     struct thrum_unit *joiner = load_acquire(&self->join);
     if (joiner != JOIN_DETACHED)
         joiner = exchange_acq_rel(&self->join, JOIN_ENDED);
@@ -54,7 +55,7 @@ may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner)
 INSIDE static inline __attribute__((always_inline)) struct thrum_unit *
 end_and_pick(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
              struct thrum_unit *successor) {
-    struct thrum_unit *joiner = load_acquire(&self->join);
+    struct thrum_unit *joiner = load_acquire(&self->join); /* pairs with the joiner's cas */
     if (may_be_returned_to(worker, joiner)) {
         if (successor != NULL)
             unit_wake(worker, successor);
@@ -252,7 +253,7 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
         return run_on(self, result, parent);
     struct worker *worker = enter_at_end(self);
     self->arg = result;
-    struct thrum_unit *joiner = load_acquire(&self->join), *next = NULL;
+    struct thrum_unit *joiner = load_acquire(&self->join), *next = NULL; /* pairs with the joiner's cas */
     if (__builtin_expect(joiner == JOIN_NONE && parent != NULL,
                          1)) { /* run at once: not on a stack of the user's own */
         next = pick(worker);

@@ -40,7 +40,7 @@ static void await_by_looking(const struct thrum_unit *self) {
         return;
     }
     for (uint64_t since = arch_ticks(); arch_ticks() - since < EXTERNAL_LOOKS_US * ticks_per_us();) {
-        if (load_acquire(&self->wake) != EXTERNAL_RUNS) {
+        if (load_acquire(&self->wake) != EXTERNAL_RUNS) { /* pairs with unit_wake_external */
             looks.next = 0;
             return;
         }
@@ -53,19 +53,21 @@ static void await_by_looking(const struct thrum_unit *self) {
 /* False: it has been woken already. (A wait whose deadline is over may come here again: then it is as it was.) */
 static bool is_to_sleep(struct thrum_unit *self) {
     uint32_t runs = EXTERNAL_RUNS;
+    /* Pairs with unit_wake_external. */
     return cas_acq_rel(&self->wake, &runs, EXTERNAL_SLEEPS) || runs == EXTERNAL_SLEEPS;
 }
 
 void unit_block_external(struct thrum_unit *self) {
     await_by_looking(self);
     if (is_to_sleep(self))
-        while (load_acquire(&self->wake) == EXTERNAL_SLEEPS)
+        while (load_acquire(&self->wake) == EXTERNAL_SLEEPS) /* pairs with unit_wake_external */
             futex_wait(&self->wake, EXTERNAL_SLEEPS);
     annotate_happens_after(self);
 }
 
 bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline) {
     struct timespec time = timer_spec(deadline);
+    /* This and the next pair with unit_wake_external. */
     if (is_to_sleep(self))
         while (load_acquire(&self->wake) == EXTERNAL_SLEEPS)
             if (futex_wait_until(&self->wake, EXTERNAL_SLEEPS, CLOCK_MONOTONIC, &time) == -ETIMEDOUT)
@@ -77,6 +79,7 @@ bool unit_block_external_until(struct thrum_unit *self, uint64_t deadline) {
 /* From the exchange on it may be gone, the word with it. A futex on memory that is not mapped any more is an error that is
  * ignored; one on memory that is used for something else now wakes a thread that looks again. */
 void unit_wake_external(struct thrum_unit *unit) {
+    /* Pairs with the waiter's loads and cas. */
     if (exchange_acq_rel(&unit->wake, (uint32_t)EXTERNAL_WOKEN) == EXTERNAL_SLEEPS)
         futex_wake(&unit->wake, 1);
 }

@@ -41,6 +41,7 @@ void front_leave(void) {
 
 void front_drop(struct thrum_unit *unit) {
     struct worker *worker = enter();
+    /* Pairs with arch_switch's store. */
     while (load_acquire(&unit->sp) ==
            UNIT_ON_CPU) /* it has announced itself, and is about to be off its stack */
         arch_relax();
@@ -79,5 +80,5 @@ void front_breathe(void) {
 }
 
 void front_set_primary_pool(struct thrum_pool *pool) {
-    store_release(&runtime.primary.pool, pool);
+    store_release(&runtime.primary.pool, pool); /* pairs with unit_wake_elsewhere */
 }

@@ -18,7 +18,7 @@ static bool claim(struct idle *idle, struct parking *parking) {
     do {
         if (!is_parked(state))
             return false;
-    } while (!cas_acq_rel(&parking->state, &state, PARKING_WOKEN));
+    } while (!cas_acq_rel(&parking->state, &state, PARKING_WOKEN)); /* pairs with idle_park's */
     fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
     futex_wake(&parking->state, 1);
     return true;
@@ -55,7 +55,7 @@ void idle_wake_resting(struct idle *idle) {
 
 bool idle_look_again(struct parking *parking) {
     uint32_t state = PARKING_PARKED;
-    if (cas_acq_rel(&parking->state, &state, PARKING_LOOK))
+    if (cas_acq_rel(&parking->state, &state, PARKING_LOOK)) /* pairs with idle_park's */
         futex_wake(&parking->state, 1);
     return is_parked(state);
 }
@@ -108,6 +108,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
     fence_rare(idle->fenced); /* pairs with fence_frequent in idle_wake_check */
     bool stay_awake = work_somewhere();
     for (;;) {
+        /* This and the next pair with claim and idle_look_again, as does the last of this loop. */
         uint32_t state = load_acquire(&parking->state);
         if (state == PARKING_WOKEN)
             break; /* its waker has counted it as searching */
@@ -115,6 +116,7 @@ void idle_park(struct idle *idle, struct parking *parking, bool (*work_somewhere
             fetch_add_seq_cst(&idle->count, (uint32_t)(IDLE_SEARCHING - IDLE_PARKED));
             return;
         }
+        /* Pairs with idle_look_again: until() sees what that was for. */
         if (!stay_awake && (state == PARKING_PARKED || cas_acq_rel(&parking->state, &state, PARKING_PARKED)))
             stay_awake = !sleep_until(parking, until());
     }

@@ -34,9 +34,9 @@
 enum { IDLE_PARKED = 1, IDLE_SEARCHING = 1 << 16 };
 
 struct idle {
-    _Alignas(128) uint32_t count;
-    uint32_t resting; /* tick.h: workers that run a unit without ticks */
-    bool fenced;      /* r/o: pushers fence, since there is no membarrier */
+    _Alignas(128) uint32_t count; /* its changes pair, by the fences, with the load in idle_wake_check */
+    uint32_t resting;             /* tick.h: workers that run a unit without ticks */
+    bool fenced;                  /* r/o: pushers fence, since there is no membarrier */
 };
 
 enum parking_state { PARKING_AWAKE, PARKING_PARKED, PARKING_WOKEN, PARKING_LOOK };

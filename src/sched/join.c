@@ -44,7 +44,7 @@ INSIDE static __attribute__((noinline)) bool join_by_tasklets(struct worker *wor
             return true;
         }
         tasklet_run(worker, *next);
-        if (load_acquire(&unit->join) == JOIN_ENDED)
+        if (load_acquire(&unit->join) == JOIN_ENDED) /* pairs with unit_publish_end */
             return true;
         *next = pick(worker);
     } while (*next != NULL && load_relaxed(&(*next)->kind) == UNIT_TASKLET);
@@ -56,6 +56,7 @@ INSIDE static int join_by_waiting(struct worker *worker, struct thrum_unit *self
                                   struct thrum_unit *unit) {
     struct thrum_unit *none = JOIN_NONE;
     unit_await(self, AWAITS_END, unit);
+    /* Pairs with unit_publish_end: the result is there, or the joiner. */
     if (!cas_acq_rel(&unit->join, &none, self)) { /* it has ended meanwhile, unless it is misused */
         unit_await_no_more(self);
         if (next != NULL)
@@ -91,7 +92,7 @@ LEAVES static inline __attribute__((always_inline)) int join(struct worker *work
         leave();
         return ESRCH;
     }
-    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    const struct thrum_unit *joiner = load_acquire(&unit->join); /* pairs with unit_publish_end */
     if (joiner != JOIN_ENDED) {
         struct thrum_unit *self = unit_self(worker);
         if (unit == self) {
@@ -143,6 +144,7 @@ int thrum_join(thrum_t unit, void **result) {
     if (__builtin_expect(unit == NULL, 0))
         return EINVAL;
     struct worker *worker = enter();
+    /* Pairs with unit_publish_end: the result is there. */
     if (__builtin_expect(worker == NULL || load_acquire(&unit->join) != JOIN_ENDED || watch_on, 0))
         return join_any(worker, unit, result);
     struct magazine *units = worker->units.loaded;
@@ -168,7 +170,7 @@ static int try_join(struct thrum_unit *unit, void **result, bool keep) {
     if (error != 0)
         return error;
     struct worker *worker = enter();
-    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    const struct thrum_unit *joiner = load_acquire(&unit->join); /* pairs with unit_publish_end */
     if (joiner == JOIN_ENDED) {
         collect(worker, unit, result, keep);
         return 0;
@@ -196,6 +198,7 @@ struct join_wait {
 static bool stop_joining(struct timed_wait *timed_wait) {
     struct join_wait *wait = container_of(timed_wait, struct join_wait, timed_wait);
     struct thrum_unit *timed = join_timed(timed_wait->unit);
+    /* Pairs with unit_publish_end: one of the two has the joiner. */
     if (!cas_acq_rel(&wait->unit->join, &timed, JOIN_NONE))
         return false;
     wait->timed_out = true;
@@ -214,6 +217,7 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
     struct thrum_unit *self = unit_self(worker), *none = JOIN_NONE;
     struct join_wait wait = {.timed_wait = {.unit = self, .give_up = stop_joining}, .unit = unit};
     unit_await_until(self, AWAITS_END, unit, deadline);
+    /* Pairs with unit_publish_end and stop_joining. */
     if (cas_acq_rel(&unit->join, &none, join_timed(self))) {
         wait.timed_wait.timer.deadline = cancel_point(worker, deadline);
         unit_block_timed(worker, &wait.timed_wait);
@@ -242,7 +246,7 @@ int thrum_detach(thrum_t unit) {
         return error;
     struct worker *worker = enter();
     struct thrum_unit *none = JOIN_NONE;
-    if (!cas_acq_rel(&unit->join, &none, JOIN_DETACHED)) {
+    if (!cas_acq_rel(&unit->join, &none, JOIN_DETACHED)) { /* pairs with unit_publish_end */
         if (none == JOIN_ENDED) {
             use_up(unit);
             unit_free(worker, unit);
@@ -255,5 +259,6 @@ int thrum_detach(thrum_t unit) {
 }
 
 bool thrum_is_detached(thrum_t unit) {
+    /* Pairs with thrum_detach. */
     return handle_check(unit) == 0 && load_acquire(&unit->join) == JOIN_DETACHED;
 }

@@ -42,7 +42,9 @@ int thrum_key_create(thrum_key_t *key, void (*destructor)(void *)) {
         return EINVAL;
     for (unsigned i = 0; i < THRUM_KEYS_MAX; i++) {
         uint32_t generation = load_relaxed(&keys[i].generation);
+        /* Pairs with thrum_key_delete's. */
         if (generation % 2 == 0 && cas_acq_rel(&keys[i].generation, &generation, generation + 1)) {
+            /* Pairs with destroy_once: it sees this generation, too. */
             store_release(&keys[i].destructor, destructor != NULL ? destructor : KEY_PLAIN);
             *key = i;
             return 0;
@@ -52,6 +54,7 @@ int thrum_key_create(thrum_key_t *key, void (*destructor)(void *)) {
 }
 
 int thrum_key_delete(thrum_key_t key) {
+    /* This and the next pair with thrum_key_create's cas, as do the loads in set and get. */
     uint32_t generation = key < THRUM_KEYS_MAX ? load_acquire(&keys[key].generation) : 0;
     if (generation % 2 == 0 || !cas_acq_rel(&keys[key].generation, &generation, generation + 1))
         return EINVAL;
@@ -70,6 +73,7 @@ INSIDE static void values_free(struct unit_values *values) {
 }
 
 int thrum_key_set(thrum_key_t key, const void *value) {
+    /* Pairs with thrum_key_create's and thrum_key_delete's cas. */
     uint32_t generation = key < THRUM_KEYS_MAX ? load_acquire(&keys[key].generation) : 0;
     if (generation % 2 == 0)
         return EINVAL;
@@ -91,6 +95,7 @@ void *thrum_key_get(thrum_key_t key) {
     struct worker *worker = enter();
     const struct unit_values *values = worker != NULL ? worker->current->values : NULL;
     void *value = NULL;
+    /* Pairs with thrum_key_create's and thrum_key_delete's cas. */
     if (values != NULL && key < THRUM_KEYS_MAX &&
         values->slots[key].generation == load_acquire(&keys[key].generation))
         value = values->slots[key].value;
@@ -103,7 +108,9 @@ static bool destroy_once(struct unit_values *values) {
     bool ran = false;
     for (unsigned i = 0; i < THRUM_KEYS_MAX; i++) {
         void *value = values->slots[i].value;
+        /* Pairs with thrum_key_create: what is read next is not older than this. */
         void (*destructor)(void *) = load_acquire(&keys[i].destructor);
+        /* Pairs with thrum_key_create's and thrum_key_delete's cas. */
         if (value == NULL || values->slots[i].generation != load_acquire(&keys[i].generation))
             continue;
         values->slots[i].value = NULL;

@@ -63,7 +63,8 @@ INSIDE static int move(struct thrum_unit *unit, bool is_self, struct worker *to,
     } else if (error == 0) {
         if (pool != NULL) {
             store_relaxed(&pool->was_used, true);
-            store_release(&unit->pool, pool); /* the kind may say already that it counts */
+            /* Pairs with unit_wake_elsewhere; the kind may say already that it counts. */
+            store_release(&unit->pool, pool);
         }
         store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
         store_relaxed(&unit->bound, NULL);
@@ -81,7 +82,7 @@ void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
     if (unit_place(unit) == UNIT_POOLED && load_relaxed(&unit->pool) == pool)
         return;
     lock_acquire(&change);
-    store_release(&unit->pool, pool);
+    store_release(&unit->pool, pool); /* pairs with unit_wake_elsewhere */
     if (unit->kind == UNIT_ULT || unit->kind == UNIT_POOLED)
         store_release(&unit->kind, (uint8_t)(pool != NULL ? UNIT_POOLED : UNIT_ULT));
     lock_release(&change);
@@ -92,7 +93,7 @@ static void expect_popped(const struct thrum_unit *unit) {
     const struct worker *worker = worker_here();
     if (worker != NULL && worker->current == unit)
         misuse_end("thrum_pool_push: the thread is the caller");
-    if (load_acquire(&unit->join) == JOIN_ENDED)
+    if (load_acquire(&unit->join) == JOIN_ENDED) /* pairs with unit_publish_end */
         misuse_end("thrum_pool_push: the thread has ended");
     if (awaits_kind(load_relaxed(&unit->awaits)) != AWAITS_NOTHING)
         misuse_end("thrum_pool_push: the thread waits, and was not popped from a pool");

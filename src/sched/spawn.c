@@ -348,6 +348,7 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     if (error != 0)
         return error;
     struct worker *worker = enter();
+    /* Pairs with unit_publish_end. */
     error = load_acquire(&unit->join) != JOIN_ENDED ? EBUSY : has_stack_for(worker, unit) ? 0 : EAGAIN;
     if (error == 0) {
         annotate_happens_after(unit);

@@ -30,7 +30,7 @@ struct suspension {
 
 static bool give_up(struct timed_wait *timed_wait) {
     uint32_t suspended = PERMIT_SUSPENDED;
-    if (!cas_acq_rel(&timed_wait->unit->permit, &suspended, PERMIT_NONE))
+    if (!cas_acq_rel(&timed_wait->unit->permit, &suspended, PERMIT_NONE)) /* pairs with unit_take_suspended */
         return false;
     container_of(timed_wait, struct suspension, timed_wait)->given_up = true;
     return true;
@@ -41,6 +41,7 @@ INSIDE static int suspend(struct worker *worker, struct thrum_unit *self, uint64
     struct suspension suspension = {.timed_wait = {.unit = self, .give_up = give_up}};
     uint32_t permit = PERMIT_NONE;
     unit_await(self, AWAITS_RESUME, NULL);
+    /* This and the next pair with unit_take_suspended: what was written before the resume is seen. */
     if (cas_acq_rel(&self->permit, &permit, PERMIT_SUSPENDED)) {
         suspension.timed_wait.timer.deadline = cancel_point(worker, deadline);
         unit_block_timed(worker, &suspension.timed_wait);
@@ -54,7 +55,7 @@ INSIDE static int suspend(struct worker *worker, struct thrum_unit *self, uint64
 /* The deadline has passed: does not wait. */
 static int take_permit(struct thrum_unit *self) {
     uint32_t given = PERMIT_GIVEN;
-    return cas_acq_rel(&self->permit, &given, PERMIT_NONE) ? 0 : ETIMEDOUT;
+    return cas_acq_rel(&self->permit, &given, PERMIT_NONE) ? 0 : ETIMEDOUT; /* pairs as in suspend */
 }
 
 int thrum_suspend_until(uint64_t deadline) {
@@ -84,7 +85,7 @@ bool unit_take_suspended(struct thrum_unit *unit) {
     for (;;) {
         store_relaxed(&unit->extras, true);
         uint32_t next = permit == PERMIT_SUSPENDED ? PERMIT_NONE : PERMIT_GIVEN;
-        if (cas_acq_rel(&unit->permit, &permit, next)) /* also from GIVEN to GIVEN */
+        if (cas_acq_rel(&unit->permit, &permit, next)) /* also from GIVEN to GIVEN; pairs with suspend's */
             return next == PERMIT_NONE;
     }
 }

@@ -9,6 +9,7 @@
  * keeps its kernel thread: it may be leaving the worker that relieved its own (preempt/relief.c). */
 static void *sp_of(const struct thrum_unit *unit) {
     void *sp = load_relaxed(&unit->sp);
+    /* Pairs with arch_switch's store. */
     if (sp == UNIT_ON_CPU && carriers_are_used && unit->tcb != NULL)
         while ((sp = load_acquire(&unit->sp)) == UNIT_ON_CPU)
             arch_relax();

@@ -43,7 +43,9 @@ static bool trim_all(uint64_t before) {
 static void *run(void *unused) {
     enter();
     uint32_t none = DEPOT_NONE;
+    /* Pairs with the cas of arm and of the depot: what lies in `trim` may be written again. */
     store_seq_cst(&depot_surplus, DEPOT_NONE);
+    /* Pairs with arm's. */
     if (trim_all(clock_monotonic_ns() - AGE_NS))
         cas_acq_rel(&depot_surplus, &none,
                     DEPOT_SURPLUS); /* else something has come, and may be ARMED already */
@@ -60,6 +62,7 @@ INSIDE static void due(struct worker *worker, struct timer *timer) {
 /* Without memory for the tasklet it is tried again when there is some. */
 INSIDE static void arm(struct worker *worker) {
     uint32_t surplus = load_relaxed(&depot_surplus);
+    /* Pairs with run's store and cas, and the depot's. */
     if (!(surplus & 1) || !cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
         return;
     trim.tasklet = unit_make_tasklet(worker, run);

@@ -81,7 +81,7 @@ struct thrum_unit {
             *called_child; /* while it waits in the run queue for the child that it was left for:
                                          that child */
     };
-    uint8_t kind;    /* enum unit_kind; of a living one changed by migrate.c alone */
+    uint8_t kind;    /* enum unit_kind; of a living one changed by migrate.c alone: pairs with unit_place */
     uint8_t preempt; /* enum thrum_preempt_mode; r/o */
     bool escaped;    /* a thread other than its creator may have its handle */
     uint8_t priority;

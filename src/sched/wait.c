@@ -14,7 +14,7 @@ struct claim_wait {
 static bool give_up(struct timed_wait *timed_wait) {
     struct wait *wait = container_of(timed_wait, struct claim_wait, timed_wait)->wait;
     uint32_t waiting = WAIT_WAITING;
-    return cas_acq_rel(&wait->claim, &waiting, WAIT_TIMED_OUT);
+    return cas_acq_rel(&wait->claim, &waiting, WAIT_TIMED_OUT); /* pairs with wait_claim */
 }
 
 bool unit_block_until(struct worker *worker, struct wait *wait, uint64_t deadline) {

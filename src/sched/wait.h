@@ -26,6 +26,7 @@ struct wait {
 /* By a waker. True: it must now unit_wake(worker, wait->unit). False: the waiter has timed out. */
 static inline bool wait_claim(struct wait *wait) {
     uint32_t waiting = WAIT_WAITING;
+    /* Pairs with give_up's cas (wait.c): one of the two ends the wait. */
     return cas_acq_rel(&wait->claim, &waiting, WAIT_WOKEN);
 }
 

@@ -15,6 +15,7 @@ __attribute__((noinline)) void unit_wake_watched(struct worker *worker, struct t
 
 void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
     enum unit_kind place = unit_place(unit);
+    /* Pairs with the stores of unit_set_pool and move (migrate.c). */
     struct thrum_pool *pool =
         place == UNIT_POOLED || place == UNIT_TASKLET ? load_acquire(&unit->pool) : NULL;
     if (place == UNIT_EXTERNAL) {

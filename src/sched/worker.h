@@ -78,12 +78,12 @@ struct worker {
     struct thrum_unit *kept;    /* ... to go to its kernel thread for */
     struct thrum_sched *sched;  /* whose function runs on `base`; NULL: the default */
     struct lock sched_lock;
-    struct thrum_sched *wanted_sched; /* written under sched_lock, read by any thread */
-    uint32_t stay;                    /* enum worker_stay; likewise */
-    uint32_t bound_units;             /* threads that run nowhere else; worker_bind, worker_unbind */
+    struct thrum_sched *wanted_sched; /* stored under sched_lock; pairs with the loads of any thread */
+    uint32_t stay;                    /* enum worker_stay; the stopper's store pairs with others' loads */
+    uint32_t bound_units;             /* threads that run nowhere else; pairs with `stay` (worker_bind) */
     bool in_order;                    /* its scheduler runs the unit that it has chosen (order_look_back) */
-    struct thrum_sched *idle_sched;   /* while it searches for that one; wakers read it */
-    uint32_t looks;                   /* it reads what others run (order_interrupt_for) */
+    struct thrum_sched *idle_sched;   /* while it searches for that one; its store pairs with wakers' loads */
+    uint32_t looks;                   /* it reads what others run; its end pairs with order_units_are_read */
     uint64_t random;
     struct {
         uint64_t switches, steals, parks;
@@ -118,16 +118,16 @@ _Static_assert(offsetof(struct worker, aside) == 0, "context.S");
  * remain, for every worker to fire. */
 extern struct runtime {
     struct worker *workers[WORKERS_MAX]; /* r/o below count */
-    uint32_t count;                      /* grows, by a release */
-    uint32_t open;                       /* there is a runtime, and external threads may use it */
-    uint32_t gone;                       /* there was one, and its threads' descriptors are unmapped */
-    uint32_t running;                    /* of them: those that have not been stopped */
-    uint32_t orphans;                    /* timers of one that was stopped may be left */
-    uint32_t nodes;                      /* r/o: of NUMA */
-    uint8_t node_of[WORKERS_MAX];        /* where each began its last search; by the worker itself */
-    bool fenced;                         /* r/o: no membarrier */
-    bool externals_look; /* r/o: an external kernel thread looks for a moment before it sleeps */
-    uint32_t stopping;
+    uint32_t count;                      /* grows; its store pairs with the loads: the workers are there */
+    uint32_t open;    /* there is a runtime, and external threads may use it; pairs with their loads */
+    uint32_t gone;    /* there was one, and its threads' descriptors are unmapped */
+    uint32_t running; /* of them: those that have not been stopped */
+    uint32_t orphans; /* timers of one that was stopped may be left; the store of 1 pairs with loads of it */
+    uint32_t nodes;   /* r/o: of NUMA */
+    uint8_t node_of[WORKERS_MAX]; /* where each began its last search; by the worker itself */
+    bool fenced;                  /* r/o: no membarrier */
+    bool externals_look;          /* r/o: an external kernel thread looks for a moment before it sleeps */
+    uint32_t stopping;  /* workers_stop's store pairs with the loads of workers that are about to park */
     struct fifo shared; /* from outside, and what rings could not take */
     struct idle idle;
     struct thrum_unit primary; /* what ran on the thread that called thrum_init */

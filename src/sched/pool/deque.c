@@ -59,11 +59,11 @@ static void give_back_slots(struct deque_ring *ring) {
 }
 
 void deque_shrink_slow(struct deque *deque) {
-    int64_t head = load_acquire(&deque->head);
+    int64_t head = load_acquire(&deque->head); /* pairs with the cas of a thief: it has read its slot */
     if (load_relaxed(&deque->tail) > head)
         return;
     struct deque_ring *first = first_ring(deque);
-    store_release(&deque->ring, first);
+    store_release(&deque->ring, first); /* pairs with take_oldest */
     deque->limit = head + first->mask + 1;
     for (struct deque_ring *ring = first->larger; ring != NULL; ring = ring->larger)
         give_back_slots(ring);
@@ -71,6 +71,7 @@ void deque_shrink_slow(struct deque *deque) {
 
 /* head has moved since `limit` was set, or the ring is really full and grows. */
 bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
+    /* Pairs with the cas of a thief: it has read its slot. */
     int64_t tail = load_relaxed(&deque->tail), head = load_acquire(&deque->head);
     struct deque_ring *ring = deque->ring;
     if (tail - head > ring->mask) {
@@ -108,8 +109,8 @@ struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
         unit = load_relaxed(&deque->ring->slots[last & deque->ring->mask]);
         if (head < last)
             return unit;
-        if (!cas_seq_cst(&deque->head, &head, head + 1))
-            unit = NULL; /* a thief has the last one */
+        if (!cas_seq_cst(&deque->head, &head, head + 1)) /* pairs with take_oldest's */
+            unit = NULL;                                 /* a thief has the last one */
         else
             deque->calm_head++; /* not a theft */
     }
@@ -118,12 +119,14 @@ struct thrum_unit *deque_pop_shared(struct deque *deque, int64_t last) {
 }
 
 static struct thrum_unit *take_oldest(struct deque *deque) {
-    int64_t head = load_acquire(&deque->head);
-    fence_seq_cst(); /* pairs with deque_pop_shared's: head is read before tail */
-    if (head >= load_acquire(&deque->tail))
+    int64_t head = load_acquire(&deque->head); /* pairs with the others' cas; before tail, see the fence */
+    fence_seq_cst();                           /* pairs with deque_pop_shared's: head is read before tail */
+    if (head >= load_acquire(&deque->tail))    /* pairs with deque_push: the slot is there */
         return NULL;
+    /* Pairs with deque_push_slow and deque_shrink_slow. */
     struct deque_ring *ring = load_acquire(&deque->ring);
     struct thrum_unit *unit = load_relaxed(&ring->slots[head & ring->mask]);
+    /* Pairs with the others', and with the loads of head that are followed by a write to its slot. */
     return cas_seq_cst(&deque->head, &head, head + 1) ? unit : NULL;
 }
 
@@ -131,13 +134,13 @@ struct thrum_unit *deque_steal(struct deque *deque) {
     if (deque->always_shared)
         return take_oldest(deque);
     uint32_t unlocked = 0;
-    if (!cas_acquire(&deque->changing, &unlocked, 1))
-        return NULL; /* another thief: it takes what there is */
+    if (!cas_acquire(&deque->changing, &unlocked, 1)) /* pairs with the stores of 0 */
+        return NULL;                                  /* another thief: it takes what there is */
     if (!load_relaxed(&deque->shared)) {
         store_relaxed(&deque->shared, 1);
         membarrier_expedited();
     }
     struct thrum_unit *unit = take_oldest(deque);
-    store_release(&deque->changing, 0);
+    store_release(&deque->changing, 0); /* pairs with the next thief's cas, and look_for_thieves' */
     return unit;
 }

@@ -57,7 +57,7 @@ struct deque {
     /* the thieves' */
     _Alignas(128) int64_t head;
     _Alignas(128) uint32_t shared;
-    uint32_t changing;
+    uint32_t changing;  /* 1: held, and so the mode; its store of 0 pairs with the cas of the next holder */
     bool always_shared; /* r/o */
 };
 
@@ -98,7 +98,7 @@ INSIDE static inline struct thrum_unit *deque_pop(struct deque *deque) {
 
 /* The oldest entry, for the owner. The cas on head arbitrates with thieves; only the owner writes tail. */
 INSIDE static inline struct thrum_unit *deque_pop_oldest(struct deque *deque) {
-    int64_t head = load_acquire(&deque->head);
+    int64_t head = load_acquire(&deque->head); /* this and the next pair with take_oldest's cas */
     if (head >= load_relaxed(&deque->tail))
         return NULL;
     struct thrum_unit *unit = load_relaxed(&deque->ring->slots[head & deque->ring->mask]);

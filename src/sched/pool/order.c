@@ -53,20 +53,20 @@ static void look_begin(struct worker *self) {
     if (self != NULL)
         store_relaxed(&self->looks, 1);
     else
-        fetch_add_seq_cst(&externals_look, 1U);
-    fence_frequent(runtime.fenced); /* pairs with fence_rare in order_units_are_read */
+        fetch_add_seq_cst(&externals_look, 1U); /* pairs as `looks`, by the fence */
+    fence_frequent(runtime.fenced);             /* pairs with fence_rare in order_units_are_read */
 }
 
 static void look_end(struct worker *self) {
     if (self != NULL)
         store_release(&self->looks, 0);
     else
-        fetch_sub_release(&externals_look, 1U);
+        fetch_sub_release(&externals_look, 1U); /* pairs with order_units_are_read: it has read */
 }
 
 bool order_units_are_read(void) {
-    fence_rare(runtime.fenced); /* pairs with fence_frequent in look_begin */
-    bool are_read = load_acquire(&externals_look) != 0;
+    fence_rare(runtime.fenced);                         /* pairs with fence_frequent in look_begin */
+    bool are_read = load_acquire(&externals_look) != 0; /* pairs with look_end */
     for (uint32_t i = 0; i < load_acquire(&runtime.count) && !are_read; i++)
         are_read = load_acquire(&runtime.workers[i]->looks) != 0;
     return are_read;

@@ -54,7 +54,7 @@ static bool is_to_come(const void *object, const void *pool) {
     const struct thrum_unit *unit = object;
     if (unit_place(unit) != UNIT_POOLED || load_relaxed(&unit->pool) != pool)
         return false;
-    const struct thrum_unit *joiner = load_acquire(&unit->join);
+    const struct thrum_unit *joiner = load_acquire(&unit->join); /* pairs with unit_publish_end */
     return joiner != JOIN_ENDED &&
            (joiner != JOIN_DETACHED || awaits_kind(load_relaxed(&unit->awaits)) != AWAITS_NOTHING);
 }
@@ -74,6 +74,7 @@ static bool has_threads(struct thrum_pool *pool) {
 int thrum_pool_destroy(thrum_pool_t pool) {
     if (is_null(pool))
         return EINVAL;
+    /* Pairs with thrum_sched_destroy. */
     if (load_acquire(&pool->scheds) != 0 || thrum_pool_size(pool) != 0 || has_threads(pool))
         return EBUSY;
     if (pool->ops.destroy != NULL)

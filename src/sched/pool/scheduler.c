@@ -60,10 +60,11 @@ int thrum_sched_create_user(thrum_sched_t *result, void (*run)(thrum_sched_t sch
 int thrum_sched_destroy(thrum_sched_t sched) {
     if (is_null(sched))
         return EINVAL;
+    /* Pair with scheduler_release and scheduler_forget: its user has made its last access. */
     if (load_acquire(&sched->used) == load_acquire(&runtimes))
         return EBUSY;
     for (unsigned i = 0; i < sched->count; i++)
-        fetch_sub_release(&sched->pools[i]->scheds, 1U);
+        fetch_sub_release(&sched->pools[i]->scheds, 1U); /* pairs with thrum_pool_destroy */
     enter();
     struct slab *slab = slab_for(sched->count);
     lock_acquire(&memory.lock);
@@ -86,6 +87,7 @@ int thrum_sched_set_slice(thrum_sched_t sched, unsigned slice) {
 
 /* Its user in an earlier runtime is gone. */
 bool scheduler_claim(struct thrum_sched *sched) {
+    /* This and the next pair with scheduler_forget, and scheduler_release. */
     uint32_t number = load_acquire(&runtimes), used = load_relaxed(&sched->used);
     if (used == number || !cas_acq_rel(&sched->used, &used, number))
         return false;
@@ -94,7 +96,7 @@ bool scheduler_claim(struct thrum_sched *sched) {
 }
 
 void scheduler_release(struct thrum_sched *sched) {
-    store_release(&sched->used, 0);
+    store_release(&sched->used, 0); /* pairs with scheduler_claim and thrum_sched_destroy */
 }
 
 uint32_t scheduler_runtime(void) {
@@ -102,7 +104,7 @@ uint32_t scheduler_runtime(void) {
 }
 
 void scheduler_forget(void) {
-    store_release(&runtimes, runtimes + 1);
+    store_release(&runtimes, runtimes + 1); /* pairs with scheduler_claim and thrum_sched_destroy */
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */
@@ -152,6 +154,7 @@ bool scheduler_wake_for(const struct thrum_pool *pool) {
     if (load_relaxed(&runtime.idle.resting) != 0)
         tick_wake_resting();
     bool is_searched = wake_worker_for(pool);
+    /* Pairs, by the fences, with the store in add (stacked.c). */
     void (*wake_stacked)(const struct thrum_pool *) = load_acquire(&scheduler_wake_stacked);
     if (!is_searched && wake_stacked != NULL)
         wake_stacked(pool);

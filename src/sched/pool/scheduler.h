@@ -30,7 +30,8 @@ struct thrum_sched {
         levels; /* that it steals by: the first pools are its own, then come the others' of each level; 0: it does not */
     uint32_t slice;    /* us, of what it runs; 0: the runtime's */
     uint32_t used;     /* the number of the runtime in which a worker or a thread has it; by cas */
-    uint32_t stopping; /* its function must return; 0 again when another worker or thread gets it */
+    uint32_t stopping; /* its function must return; 0 again when another worker or thread gets it;
+                        * thrum_sched_stop's store pairs with the loads */
     uint64_t random;
     struct thrum_pool *pools[]; /* r/o; so many as its slab has room for (scheduler.c) */
 };

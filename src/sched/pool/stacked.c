@@ -30,7 +30,7 @@ INSIDE static void wake_for(const struct thrum_pool *pool);
 
 static void add(struct stacked_wait *wait) {
     lock_acquire(&waiting.lock);
-    store_release(&scheduler_wake_stacked, wake_for);
+    store_release(&scheduler_wake_stacked, wake_for); /* pairs, by the fences, with scheduler_wake_for */
     wait->next = waiting.first;
     waiting.first = wait;
     store_relaxed(&waiting.count, waiting.count + 1);

@@ -36,8 +36,8 @@ static inline uint32_t yield_ring_count(const struct yield_ring *ring) {
 /* False: full. */
 INSIDE static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_unit *unit) {
     int64_t tail = load_relaxed(&ring->tail);
-    if (__builtin_expect(tail - load_acquire(&ring->head) >= YIELD_RING_SIZE,
-                         0)) /* acquire: its slot was read */
+    /* Pairs with pop's cas: its slot was read. */
+    if (__builtin_expect(tail - load_acquire(&ring->head) >= YIELD_RING_SIZE, 0))
         return false;
     store_relaxed(&ring->slots[(uint64_t)tail % YIELD_RING_SIZE], unit);
     store_release(&ring->tail, tail + 1); /* pairs with pop's load: it sees the slot */
@@ -45,6 +45,7 @@ INSIDE static inline bool yield_ring_push(struct yield_ring *ring, struct thrum_
 }
 
 INSIDE static inline struct thrum_unit *yield_ring_pop(struct yield_ring *ring) {
+    /* This pairs with the cas of others, and the next with push: the slot is there. */
     int64_t head = load_acquire(&ring->head);
     while (head < load_acquire(&ring->tail)) {
         struct thrum_unit *unit = load_relaxed(&ring->slots[(uint64_t)head % YIELD_RING_SIZE]);

@@ -41,8 +41,8 @@ void timekeeper_tell(uint64_t deadline) {
 
 static bool become_keeper(struct worker *worker) {
     uint32_t none = 0;
-    worker->keeps_time =
-        cas_acquire(&timekeeper.keeper, &none, worker->id + 1); /* the last one's `until` is there */
+    /* Pairs with timekeeper_leave: the last one's `until` is there. */
+    worker->keeps_time = cas_acquire(&timekeeper.keeper, &none, worker->id + 1);
     return worker->keeps_time;
 }
 

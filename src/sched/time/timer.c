@@ -118,7 +118,7 @@ bool timer_stop(struct worker *worker, struct timer *timer) {
 
 static bool lock_try(struct lock *lock) {
     uint32_t free = 0;
-    return load_relaxed(&lock->word) == 0 && cas_acquire(&lock->word, &free, 1);
+    return load_relaxed(&lock->word) == 0 && cas_acquire(&lock->word, &free, 1); /* pairs with lock_release */
 }
 
 /* The latest of a batch first: what is pushed last to a run queue is run first. */
