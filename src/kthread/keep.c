@@ -34,7 +34,7 @@ static bool main_has_exited;
 static uint32_t kept = true;
 
 bool keeping(void) {
-    fence_seq_cst();            /* after the publication that came before, see above */
+    fence_seq_cst(); /* after the publication that came before; pairs with kthread_stop_keeping's */
     return load_seq_cst(&kept); /* pairs with the store or exchange of false */
 }
 

@@ -84,6 +84,7 @@ static uint32_t *word_of(uintptr_t record, uint32_t offset) {
 
 /* Libc's signal to change the ids is open here: its handler takes the mark off. */
 static void forbid_marks(uint32_t *state) {
+    /* This and the next two pair with libc's cas of the mark (setxid_mark_thread, and its handler). */
     uint32_t now = load_acquire(state);
     for (;;) {
         if (now & STATE_SETXID) {
@@ -136,6 +137,7 @@ static void *leave_block(void *arg) {
 /* The kernel wakes it as a shared futex. False: the thread is gone, and libc's word says otherwise. */
 static bool wait_until_gone(const uint32_t *tid) {
     const struct timespec look = {0, 100000000};
+    /* This and the next pair with the kernel's store at the thread's end: it has left its stack. */
     for (uint32_t now; (now = load_acquire(tid)) != 0;)
         if (sys(SYS_futex, tid, FUTEX_WAIT, now, &look) == -ETIMEDOUT && answer == BLOCKS_NOT_NOW &&
             sys(SYS_tgkill, sys(SYS_getpid), now, 0) == -ESRCH && load_acquire(tid) == now)
@@ -214,6 +216,7 @@ static struct block *take_kept(bool with_exceptions) {
 /* Its kernel thread is gone: what libc knows of it is made that of a running thread again. */
 static void seem_alive(struct block *block) {
     fetch_sub_relaxed(of.count, 1U);
+    /* This and the next pair with libc's loads, when it looks for threads to mark. */
     fetch_and_acq_rel(word_of(block->record, of.state), ~(uint32_t)STATE_EXITING);
     store_release(word_of(block->record, of.tid), block->number);
 }
@@ -266,6 +269,7 @@ void block_keep(struct block *block) {
 
 void block_reset_state(const struct block *block) {
     uint32_t *state = word_of(block->record, of.state), now = load_relaxed(state);
+    /* Pairs with libc's cas of the mark. */
     while ((now & ~(uint32_t)STATE_SETXID) != STATE_DISABLED &&
            !cas_acq_rel(state, &now, (now & STATE_SETXID) | STATE_DISABLED)) {
     }

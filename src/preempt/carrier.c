@@ -39,14 +39,14 @@ static bool is_kept(const struct thrum_unit *unit) {
 
 static void give_order(struct carrier *carrier, enum carrier_order order) {
     thrum_assert(order != ORDER_CARRY || load_relaxed(&carrier->order) == ORDER_NONE);
-    store_release(&carrier->order, order);
+    store_release(&carrier->order, order); /* pairs with wait_for_order: what is sent is there */
     futex_wake(&carrier->order, 1);
 }
 
 /* An order to end stays. */
 static enum carrier_order wait_for_order(struct carrier *self) {
     uint32_t order;
-    while ((order = load_acquire(&self->order)) == ORDER_NONE)
+    while ((order = load_acquire(&self->order)) == ORDER_NONE) /* pairs with give_order */
         futex_wait(&self->order, ORDER_NONE);
     if (order == ORDER_CARRY)
         store_relaxed(&self->order, ORDER_NONE);
@@ -68,6 +68,7 @@ INSIDE static struct worker *take_on(struct carrier *self) {
     struct tick *tick = &worker->tick;
     worker->tcb = &self->tcb;
     worker->exceptions = self->tcb.exceptions;
+    /* Pairs with the monitor's load in send, by the exchanges of `sent`. */
     store_seq_cst(&worker->tid, self->tid);
     store_relaxed(&tick->is_sent, 0);
     tick->thread.mask = self->mask;
@@ -102,6 +103,7 @@ static void let_go(struct carrier *self, const struct worker *worker) {
     self->seen = worker->tick.thread.seen;
     self->slack = worker->tick.thread.slack;
     alarm_set(&self->alarm, 0, 0);
+    /* Pairs with send_on, by the kernel's lock of the timer. */
     self->is_stopped = load_seq_cst(&self->is_sent) != 0;
     ARCH_TLS_STORE(thrum_worker, NULL);
 }
@@ -109,7 +111,7 @@ static void let_go(struct carrier *self, const struct worker *worker) {
 /* ... but `to`. */
 static void send_on(struct carrier *self, struct worker *worker, struct carrier *to) {
     tick_resume(worker);
-    store_seq_cst(&to->is_sent, 1);
+    store_seq_cst(&to->is_sent, 1); /* pairs with let_go */
     store_relaxed(&worker->tick.thread.alarm.id, to->alarm.id);
     tick_has_moved(worker);
     let_go(self, worker);

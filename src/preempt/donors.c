@@ -139,7 +139,7 @@ static void free_record(struct donor *donor) {
 
 /* After the store the memory of `birth` may be reused. */
 static void tell(struct birth *birth, bool is_ready) {
-    store_release(&birth->over, is_ready ? BORN : STILLBORN);
+    store_release(&birth->over, is_ready ? BORN : STILLBORN); /* pairs with make_one */
     futex_wake(&birth->over, 1);
 }
 
@@ -149,7 +149,7 @@ static _Noreturn void sleep_for_ever(struct donor *self) {
     uint32_t for_ever = 0;
     if (!preempt.lends)
         alarm_delete(&self->carrier.alarm);
-    store_release(&self->has_left, 1);
+    store_release(&self->has_left, 1); /* pairs with leave_behind */
     futex_wake(&self->has_left, 1);
     for (;;)
         futex_wait(&for_ever, 0);
@@ -193,7 +193,7 @@ static struct donor *make_one(void) {
     if (birth.donor == NULL)
         return NULL;
     bool is_made = thread_make_quiet(&handle, STACK, donor_main, &birth) == 0;
-    while (is_made && load_acquire(&birth.over) == UNBORN)
+    while (is_made && load_acquire(&birth.over) == UNBORN) /* pairs with tell: the record is filled in */
         futex_wait(&birth.over, UNBORN);
     if (is_made && birth.over == BORN)
         return birth.donor;
@@ -255,7 +255,7 @@ static void push_ended(struct donor *donor) {
 
 static void has_joined(struct donor *donor) {
     free_record(donor);
-    fetch_sub_release(&donors.ending, 1U);
+    fetch_sub_release(&donors.ending, 1U); /* pairs with wait_for_ended */
     futex_wake(&donors.ending, INT32_MAX);
 }
 
@@ -282,7 +282,7 @@ static void join_gone(void) {
 static void wait_for_ended(uint32_t most) {
     enum { TRIES = 20 };
     for (int i = 0; i < TRIES; i++) {
-        uint32_t ending = load_acquire(&donors.ending);
+        uint32_t ending = load_acquire(&donors.ending); /* this and the next pair with has_joined */
         if (ending <= most)
             return;
         join_gone();
@@ -389,7 +389,7 @@ static void leave_behind(struct donor *donor) {
     if (!preempt.carries)
         return;
     carrier_end(&donor->carrier);
-    while (load_acquire(&donor->has_left) == 0)
+    while (load_acquire(&donor->has_left) == 0) /* pairs with sleep_for_ever */
         futex_wait(&donor->has_left, 0);
 }
 

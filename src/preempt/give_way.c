@@ -28,7 +28,7 @@ static uint64_t slice_of(const struct worker *worker, const struct thrum_unit *u
 /* The relief worker preempts until preemption has closed: what it runs may wait for a lock that a unit holds which is
  * still away, and so may all other workers. */
 static bool is_closed_to(const struct worker *worker) {
-    uint32_t closing = load_seq_cst(&preempt.closing);
+    uint32_t closing = load_seq_cst(&preempt.closing); /* pairs with preempt_close: see preempt_enter */
     return closing == PREEMPT_CLOSED || (closing == PREEMPT_CLOSING && !worker_relieves(worker));
 }
 
@@ -96,12 +96,13 @@ static uint32_t *away(bool counts) {
 }
 
 static void preempt_exit(bool counts) {
+    /* Pairs with preempt_close and watch_look: what the unit did is seen. */
     fetch_sub_release(away(counts), 1U);
 }
 
 /* Either the primary, which closes, sees one more away, or this sees that it does. False: `next` is put back. */
 INSIDE static bool preempt_enter(struct worker *worker, struct thrum_unit *next, bool counts) {
-    fetch_add_seq_cst(away(counts), 1U);
+    fetch_add_seq_cst(away(counts), 1U); /* pairs with preempt_close, and watch_look */
     watch_tell();
     if (!is_closed_to(worker))
         return true;
@@ -129,7 +130,7 @@ bool preempt_for(struct worker *worker, struct thrum_unit *self, struct thrum_un
         return false;
     if (mode->choose_next != NULL && (next = mode->choose_next(worker, next, &spare)) == NULL) {
         preempt_exit(counts);
-        store_release(&worker->tick.starved, 1);
+        store_release(&worker->tick.starved, 1); /* pairs, by provider_ask's fence, with interrupt_starved */
         provider_ask();
         return false;
     }

@@ -107,6 +107,7 @@ static uint32_t donor_here(void) {
 
 static bool claim(uint32_t i, int32_t tid) {
     int32_t unused = 0;
+    /* Pairs with libc_signals_unfollow. */
     return load_relaxed(&donors.of[i].tid) == 0 && cas_acq_rel(&donors.of[i].tid, &unused, tid);
 }
 
@@ -120,6 +121,7 @@ static void count_up_to(uint32_t end) {
 void libc_signals_follow(bool works) {
     for (uint32_t i = 0; i < DONORS_MAX; i++)
         if (claim(i, (int32_t)sys(SYS_gettid))) {
+            /* Pairs with say_ids: it was made with those ids. */
             donors.of[i].generation = load_acquire(&generation);
             donors.of[i].works = works;
             count_up_to(i + 1);
@@ -130,7 +132,7 @@ void libc_signals_follow(bool works) {
 void libc_signals_unfollow(void) {
     uint32_t self = donor_here();
     if (self != DONORS_MAX)
-        store_release(&donors.of[self].tid, 0);
+        store_release(&donors.of[self].tid, 0); /* pairs with claim */
 }
 
 /* --- ids ---------------------------------------------------------------------------------------------- */
@@ -151,7 +153,7 @@ static uint32_t busy; /* futex: workers that have begun and may have to report t
 
 /* Not lock_acquire: it asserts that the caller is inside, which a unit that is interrupted need not be. */
 static void lock_blocked(struct lock *lock) {
-    while (exchange_acquire(&lock->word, 2) != 0)
+    while (exchange_acquire(&lock->word, 2) != 0) /* pairs with lock_release */
         futex_wait(&lock->word, 2);
 }
 
@@ -201,7 +203,7 @@ static void say_ids(void) {
     bool are_new = !same(&now, &known.ids);
     if (are_new) {
         known.ids = now;
-        store_release(&generation, generation + 1);
+        store_release(&generation, generation + 1); /* pairs with libc_signals_follow */
     }
     if (are_new)
         tell_followers();
@@ -223,7 +225,7 @@ static void follow(uint32_t self) {
 }
 
 static void wait_for_workers(void) {
-    for (uint32_t count; (count = load_acquire(&busy)) != 0;)
+    for (uint32_t count; (count = load_acquire(&busy)) != 0;) /* pairs with on_worker */
         futex_wait(&busy, count);
 }
 
@@ -255,13 +257,14 @@ static __attribute__((noinline)) void at_home(const struct worker *worker, int s
 }
 
 static void on_worker(struct worker *worker, int signal, siginfo_t *info, void *context) {
+    /* Before libc's handler, which tells the caller; pairs with wait_for_workers. */
     fetch_add_seq_cst(&busy, 1U);
     if (is_at_home(worker))
         libc_set_ids.fn(signal, info, context);
     else
         at_home(worker, signal, info, context);
     say_ids();
-    if (fetch_sub_seq_cst(&busy, 1U) == 1)
+    if (fetch_sub_seq_cst(&busy, 1U) == 1) /* pairs with wait_for_workers: `known` is new */
         futex_wake(&busy, INT32_MAX);
 }
 
@@ -318,7 +321,7 @@ static bool is_there(const struct kernel_action *action) {
 }
 
 static void *sleep_until_told(void *told) {
-    while (load_acquire((uint32_t *)told) == 0)
+    while (load_acquire((uint32_t *)told) == 0) /* pairs with cancel_helper_thread */
         futex_wait(told, 0);
     return NULL;
 }
@@ -331,7 +334,7 @@ static int cancel_helper_thread(void) {
     if (error != 0)
         return error;
     pthread_cancel(handle);
-    store_release(&told, 1);
+    store_release(&told, 1); /* pairs with sleep_until_told */
     futex_wake(&told, 1);
     pthread_join(handle, NULL);
     return 0;

@@ -25,9 +25,9 @@ static struct {
     struct lock lock; /* starts and stops */
     pthread_t thread;
     bool runs;         /* under lock */
-    uint32_t stopping; /* to the monitor */
-    uint32_t word;     /* changes when it must look */
-    uint64_t until;    /* ns; when it does so by itself */
+    uint32_t stopping; /* to the monitor: its store pairs with watch's load */
+    uint32_t word;     /* changes when it must look: pairs with watch's load, which comes first */
+    uint64_t until;    /* ns; when it does so by itself: pairs with `due` (monitor.h) */
 } monitor = {.until = TIMER_NEVER};
 
 /* --- for requesters ----------------------------------------------------------------------------------- */
@@ -51,13 +51,15 @@ void monitor_set(struct worker *worker, uint64_t first, uint32_t repeats) {
 /* False: it has ended, or no signal can be queued; the next one may be. */
 static bool send(struct worker *worker) {
     struct tick *tick = &worker->tick;
+    /* Pairs with monitor_set and tick_has_arrived: the tid is the new one. */
     if (exchange_seq_cst(&tick->monitor.sent, 1) != 0) {
         store_relaxed(&tick->monitor.skipped, 1);
         return true;
     }
+    /* Pairs with take_on (carrier.c). */
     bool is_sent = alarm_ring(load_seq_cst(&worker->tid), preempt.settings.signal) == 0;
     if (!is_sent)
-        store_seq_cst(&tick->monitor.sent, 0);
+        store_seq_cst(&tick->monitor.sent, 0); /* pairs with the exchanges */
     return is_sent;
 }
 

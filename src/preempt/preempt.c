@@ -83,13 +83,14 @@ int preempt_start(const struct preempt_settings *settings, const struct preempt_
 
 void preempt_close(void) {
     do {
+        /* This and the next pair with preempt_enter, as the other two do. */
         store_seq_cst(&preempt.closing, PREEMPT_CLOSING);
         while (load_seq_cst(&preempt.away) != 0) {
             thrum_yield();
             sched_yield();
         }
-        store_seq_cst(&preempt.closing, PREEMPT_CLOSED);
-    } while (load_seq_cst(&preempt.away) != 0); /* the relief's worker preempted meanwhile */
+        store_seq_cst(&preempt.closing, PREEMPT_CLOSED); /* this and the next pair with preempt_enter */
+    } while (load_seq_cst(&preempt.away) != 0);          /* the relief's worker preempted meanwhile */
     preempt_make_no_more();
     if (preempt_relieves())
         relief_close(load_relaxed(&runtime.primary.bound));

@@ -73,11 +73,11 @@ extern struct preempt {
     bool by_safepoints; /* ... but a tool is in the way (context/annotate.h): threads yield at safepoints */
     bool lends;         /* workers run on spare blocks (spares.h) */
     bool carries;       /* workers run on carriers (sched/carrier.h) */
-    uint32_t armed;     /* preemption has what it takes to preempt a unit that keeps its block; becomes 1 */
-    uint64_t period;    /* ns: of ticks, the shortest slice requested; changes, as the next three */
-    uint32_t owners;    /* units that have a block for life */
-    uint32_t closing;   /* enum preempt_closing; of the primary, which writes it */
-    uint32_t away;      /* units that were, and have not resumed since; not those in pools */
+    uint32_t armed;   /* units that keep their blocks can be preempted: the store of 1 pairs with its load */
+    uint64_t period;  /* ns: of ticks, the shortest slice requested; changes, as the next three */
+    uint32_t owners;  /* units that have a block for life */
+    uint32_t closing; /* enum preempt_closing; of the primary, which writes it */
+    uint32_t away;    /* units that were, and have not resumed since; not those in pools */
     uint32_t away_in_pools;                             /* those */
     struct exception_globals *(*exceptions_here)(void); /* of the calling kernel thread; NULL: no C++; r/o */
     void (*place)(

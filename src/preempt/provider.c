@@ -28,6 +28,7 @@ static void interrupt_starved(void) {
     enter();
     for (uint32_t i = 0; i < load_acquire(&runtime.count); i++) {
         struct worker *worker = runtime.workers[i];
+        /* Pairs with preempt_for. */
         if (load_relaxed(&worker->tick.starved) != 0 && exchange_acquire(&worker->tick.starved, 0U) != 0)
             tick_interrupt(worker);
     }

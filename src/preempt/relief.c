@@ -62,7 +62,7 @@ INSIDE_UNCHECKED void own_wait(bool begins) {
 }
 
 void relief_wake(void) {
-    store_release(&asked, 1);
+    store_release(&asked, 1); /* pairs with wait_until_asked */
     futex_wake(&asked, 1);
 }
 
@@ -83,12 +83,14 @@ void relief_ask_held(struct worker *held) {
 
 /* No tick has come to it since, and it runs still what it ran then. */
 static bool is_held(const struct worker *worker) {
+    /* Pairs with relief_ask_held and relief_close. */
     return load_acquire(&worker->tick.monitor.held) == load_relaxed(&worker->counters.switches) + 1 &&
            !load_seq_cst(&over);
 }
 
 /* Is what it was asked for still so? */
 static bool is_valid(const struct worker *worker, uint64_t then) {
+    /* Pairs with relief_close. */
     return (then == ANYWAY || then == load_relaxed(&worker->counters.switches) + 1) && !load_seq_cst(&over);
 }
 
@@ -101,13 +103,13 @@ bool relief_is_wanted(const struct worker *stuck) {
 static bool is_stuck(struct worker *worker) {
     if (load_relaxed(&worker->tick.asked.stuck) == 0)
         return false;
-    uint64_t then = exchange_acquire(&worker->tick.asked.stuck, UINT64_C(0));
+    uint64_t then = exchange_acquire(&worker->tick.asked.stuck, UINT64_C(0)); /* pairs with relief_ask */
     return is_valid(worker, then);
 }
 
 /* It may be just taken once more. */
 void relief_close(struct worker *home) {
-    store_seq_cst(&over, 1);
+    store_seq_cst(&over, 1); /* pairs with is_held and is_valid */
     while (worker_here() != home)
         thrum_yield();
 }
@@ -129,6 +131,7 @@ INSIDE static bool relieve(struct worker *worker) {
 }
 
 static void wait_until_asked(void) {
+    /* The exchange pairs with relief_wake: what was asked is there. */
     while (!load_acquire(&runtime.stopping) && exchange_acquire(&asked, 0U) == 0)
         futex_wait(&asked, 0);
 }

@@ -68,6 +68,7 @@ static void die_with(uintptr_t entry, long offset, uint32_t number) {
     uint32_t *word =
         (uint32_t *)((entry & ~(uintptr_t)1) + (uintptr_t)offset); // NOLINT(performance-no-int-to-ptr)
     uint32_t now = load_relaxed(word);
+    /* Pairs with the lock of the mutex by another thread, as the kernel's would. */
     while ((now & FUTEX_TID_MASK) == number)
         if (cas_acq_rel(word, &now, (now & FUTEX_WAITERS) | FUTEX_OWNER_DIED)) {
             if (now & FUTEX_WAITERS)

@@ -11,9 +11,9 @@
 enum { NOT_ASKED, ASK_TO_LOOK, ASK_TO_END };
 
 extern struct requests {
-    uint32_t asked;  /* futex, the provider's: what it must do */
-    uint32_t wanted; /* a unit could not be preempted, since nothing is armed */
-    uint32_t relief; /* one more relief worker is wanted */
+    uint32_t asked;  /* futex: what it must do; changes pair with the provider's exchange */
+    uint32_t wanted; /* a unit could not be preempted, since nothing is armed; pairs with its exchange */
+    uint32_t relief; /* one more relief worker is wanted; pairs likewise */
 } requests;
 
 /* The provider must check whether there are enough; if so, it interrupts starving workers anew. */

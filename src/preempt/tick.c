@@ -110,6 +110,7 @@ void tick_off(struct worker *worker) {
 
 static bool leave_rest(struct worker *worker, enum tick_state to) {
     uint32_t resting = TICK_REST;
+    /* Pairs with tick_rest's fences: its request, and the count, came before REST. */
     if (!cas_acq_rel(&worker->tick.state, &resting, to))
         return false;
     fetch_sub_relaxed(&runtime.idle.resting, 1U);
@@ -195,10 +196,11 @@ void tick_rest(struct worker *worker) {
     deadline = pools < deadline ? pools : deadline;
     store_relaxed(&worker->tick.request.early, false);
     set(worker, deadline == TIMER_NEVER ? 0 : not_over(deadline), 0);
-    fence_seq_cst(); /* the monitor sees its `due` before it sees that it rests */
+    fence_seq_cst(); /* REST comes after `due` for the one that ends the rest: pairs with leave_rest's cas */
     if (load_relaxed(&worker->tick.state) == TICK_REST)
-        return;                                   /* still: another signal had come while it came to rest */
-    fetch_add_seq_cst(&runtime.idle.resting, 1U); /* first: the thread that ends the rest counts it out */
+        return; /* still: another signal had come while it came to rest */
+    /* First: the thread that ends the rest counts it out; pairs with the loads after a push. */
+    fetch_add_seq_cst(&runtime.idle.resting, 1U);
     store_relaxed(&worker->tick.state, TICK_REST);
     /* Pairs with fence_frequent in idle_wake_check, and with the fences of others that wake. */
     fence_rare(runtime.fenced);
@@ -358,7 +360,7 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
     if (!has_mode(mode))
         return false;
     while (preempt.on && wanted != 0 && wanted < period)
-        if (cas_acq_rel(&preempt.period, &period, wanted)) {
+        if (cas_relaxed(&preempt.period, &period, wanted)) {
             ask_all();
             break;
         }
@@ -368,6 +370,7 @@ bool tick_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
 /* --- at once ------------------------------------------------------------------------------------------ */
 
 static void ring(struct worker *worker) {
+    /* Pairs with the exchange of the handler: that sees `urgent`. */
     if (exchange_acq_rel(&worker->tick.asked.interrupted, 1U) == 0 &&
         alarm_ring(load_relaxed(&worker->tid), preempt.settings.signal) != 0)
         store_relaxed(&worker->tick.asked.interrupted, 0);
@@ -416,6 +419,7 @@ void tick_has_moved(struct worker *worker) {
 
 void tick_has_arrived(struct worker *worker) {
     struct tick *tick = &worker->tick;
+    /* This and the next pair with the exchanges of the monitor and of ring: they see the tid. */
     bool by_monitor = exchange_acq_rel(&tick->monitor.sent, 0U) != 0;
     bool at_once = exchange_acq_rel(&tick->asked.interrupted, 0U) != 0;
     if (by_monitor || at_once || load_relaxed(&tick->asked.urgent))

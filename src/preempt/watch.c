@@ -34,7 +34,7 @@ void watch_start(void) {
 }
 
 void watch_wake(void) {
-    if (exchange_acq_rel(&watch_asleep, 0U) != 0)
+    if (exchange_acq_rel(&watch_asleep, 0U) != 0) /* pairs with watch_look */
         monitor_look_again();
 }
 
@@ -145,6 +145,7 @@ static void look_at_all(uint64_t now) {
 }
 
 static bool some_are_preempted(void) {
+    /* Pairs with preempt_enter. */
     return load_seq_cst(&preempt.away) != 0 || load_seq_cst(&preempt.away_in_pools) != 0;
 }
 
@@ -155,7 +156,7 @@ uint64_t watch_look(uint64_t now) {
         return watch.next;
     if (watch.looks)
         look_at_all(now);
-    store_seq_cst(&watch_asleep, 1);
+    store_seq_cst(&watch_asleep, 1); /* pairs with watch_tell: either sees the other */
     watch.looks = some_are_preempted();
     if (!watch.looks)
         return TIMER_NEVER;

@@ -38,7 +38,7 @@ SIGSAFE void watch_wake(void);
 
 /* A thread was preempted, and has been counted. Also in the handler. */
 static inline void watch_tell(void) {
-    if (__builtin_expect(load_seq_cst(&watch_asleep) != 0, 0))
+    if (__builtin_expect(load_seq_cst(&watch_asleep) != 0, 0)) /* pairs with watch_look */
         watch_wake();
 }
 

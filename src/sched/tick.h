@@ -82,7 +82,8 @@ struct tick {
          * sends it there. */
         uint32_t interrupted;
         /* It waits in the kernel: switches + 1, or ANYWAY (preempt/relief.c).
-         * Legal to set: by the handler, before it wakes a relief worker. Legal to clear: by that, by an exchange. */
+         * Legal to set: by the handler, before it wakes a relief worker. Legal to clear: by that, by an exchange, with
+         * which the store pairs. */
         uint64_t stuck;
     } asked;
 
@@ -96,8 +97,8 @@ struct tick {
 
     /* By the monitor (preempt/monitor.h, watch.h). */
     struct {
-        uint64_t due; /* the next one; by requesters, too */
-        /* The last signal has not come yet.
+        uint64_t due; /* the next one; by requesters, too: pairs with monitor.until (preempt/monitor.h) */
+        /* The last signal has not come yet. Its changes pair: the one that finds 0 sees the tid (preempt/monitor.h).
          * Legal to set: by the monitor, by an exchange that finds 0, after which it sends one.
          * Legal to clear: by the handler; by the monitor, if none can be sent; by requesters, and by a worker that has come
          * to another carrier. */
@@ -105,7 +106,8 @@ struct tick {
         /* Another one would have been due since: legal to set by the monitor while `sent`, to clear by the handler. */
         uint32_t skipped;
         /* No tick comes, as the present unit blocks the signal: switches + 1.
-         * Legal to set: by the monitor, before it wakes a relief worker. Legal to clear: by the handler. */
+         * Legal to set: by the monitor, before it wakes a relief worker, whose load pairs with it. Legal to clear: by the
+         * handler. */
         uint64_t held;
         struct watched watched;
     } monitor;
