@@ -85,7 +85,7 @@ static void give_work(struct server *server, struct call *call) {
 /* Wakes it; from here on it may be gone: see unit_wake_elsewhere for why it may be woken nevertheless. */
 static void send_locked(struct server *server) {
     take_off_locked(server);
-    store_release(&server->woken, 1);
+    store_release(&server->woken, 1); /* pairs with next_work: the work is there */
 }
 
 static bool send_to_newest(struct call *call) {
@@ -124,7 +124,7 @@ static bool next_work(struct server *self) {
     lock_release(&pool.lock);
     if (stopping)
         return false;
-    while (!load_acquire(&self->woken))
+    while (!load_acquire(&self->woken)) /* pairs with send_locked */
         if (futex_wait_until(&self->woken, 0, CLOCK_MONOTONIC, &end) == -ETIMEDOUT && give_up_waiting(self))
             return false;
     return !self->is_to_end;
@@ -204,7 +204,7 @@ static void *thread_main(void *arg) {
     if (load_acquire(
             &runtime.open)) /* else its creator is bound to no place of a worker's, and one may just begin */
         places_roam();
-    while (load_acquire(&self->held))
+    while (load_acquire(&self->held)) /* pairs with call_elsewhere: its caller has announced itself */
         futex_wait(&self->held, 1);
     do
         if (!do_work(self))
@@ -282,7 +282,7 @@ static int call_elsewhere(struct call *call, uint64_t deadline) {
         worker = enter();
         unit_await_until(call->timed_wait.unit, AWAITS_CALL, NULL, deadline);
         struct server *server = call->server;
-        store_release(&server->held, 0);
+        store_release(&server->held, 0); /* pairs with thread_main */
         futex_wake(&server->held, 1);
     }
     unit_block_timed(worker, &call->timed_wait);
@@ -330,9 +330,9 @@ static void tell_all_to_end(void) {
 void blocking_stop(void) {
     uint32_t threads;
     tell_all_to_end();
-    while ((threads = load_acquire(&pool.threads)) != 0)
+    while ((threads = load_relaxed(&pool.threads)) != 0)
         futex_wait(&pool.threads, threads);
-    lock_acquire(&pool.lock); /* after the last of them */
+    lock_acquire(&pool.lock); /* after the last of them: what it wrote is seen */
     bool one_ended = pool.one_ended;
     pool.one_ended = false;
     pool.stopping = false; /* external threads may call also without a runtime */

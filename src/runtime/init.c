@@ -37,7 +37,7 @@
 enum state { STOPPED, CHANGING, RUNNING };
 
 static struct {
-    uint32_t state; /* enum state; by cas from STOPPED or RUNNING to CHANGING */
+    uint32_t state; /* enum state; to CHANGING by cas; its changes pair with the cas and the loads */
     bool joined_in; /* there is a runtime.primary */
     struct lock
         lock; /* held by a thread that changes the next four, or that ends the runtime because of them */

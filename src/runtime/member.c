@@ -88,7 +88,7 @@ bool member_begin(struct worker *worker, struct thrum_unit *primary) {
 }
 
 static bool tell_begun(struct member *member, bool succeeded) {
-    store_release(&member->begun, succeeded ? BEGUN : FAILED);
+    store_release(&member->begun, succeeded ? BEGUN : FAILED); /* pairs with start_thread */
     futex_wake(&member->begun, 1);
     return succeeded;
 }
@@ -102,6 +102,7 @@ static void run_loop(struct worker *worker) {
 
 /* The worker, which was asked to leave, waits for nothing any more. Returns the unit that waits for it, or NULL. */
 static struct thrum_unit *retire_member(struct member *member) {
+    /* Pairs with the cas of wait_for_stop, and with is_free. */
     return exchange_acq_rel(&member->waiting, MEMBER_HAS_LEFT);
 }
 
@@ -143,7 +144,7 @@ void member_is_over(struct worker *worker) {
     struct thrum_unit *waiting =
         worker_is_leaving(worker) && !worker_relieves(worker) ? retire_member(member) : NULL;
     wake_waiter(waiting); /* first: it reads other workers, which may be gone as soon as all are over */
-    store_release(&member->over, 1); /* from here on this one may be */
+    store_release(&member->over, 1); /* pairs with member_join; from here on this one may be gone */
     futex_wake(&member->over, 1);
 }
 
@@ -184,6 +185,7 @@ static int start_thread(struct member *member) {
     int error = thread_make_quiet(&member->handle, 0, worker_thread, member);
     if (error == 0)
         member->dtv = dtv_of(member->handle);
+    /* This and the next pair with tell_begun. */
     while (error == 0 && ticks_are_possible && load_acquire(&member->begun) == NOT_YET)
         futex_wait(&member->begun, NOT_YET);
     if (error == 0 && load_acquire(&member->begun) == FAILED) {
@@ -205,6 +207,7 @@ int member_start(struct member *member) {
 }
 
 void member_join(struct member *member) {
+    /* Pairs with member_is_over. */
     while (member->has_thread && carriers_are_used && load_acquire(&member->over) == 0)
         futex_wait(&member->over, 0);
     if (member->has_thread && !carriers_are_used)

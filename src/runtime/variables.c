@@ -22,6 +22,6 @@ void variables_check(void) {
                                           .count = sizeof known / sizeof *known,
                                           .others = sizeof of_others / sizeof *of_others,
                                           .manual = "libthrum(7)"};
-    if (exchange_acq_rel(&checked, 1U) == 0)
+    if (exchange_relaxed(&checked, 1U) == 0)
         misspelt_tell(&names);
 }

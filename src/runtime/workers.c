@@ -208,6 +208,7 @@ static bool is_free(uint32_t slot) {
     struct member *member = member_of(slot);
     if (!is_vacant(slot) || worker_relieves(&member->worker))
         return false;
+    /* Pairs with retire_member. */
     if (member->has_thread && load_acquire(&member->waiting) == MEMBER_HAS_LEFT)
         member_join(member);
     return !member->has_thread;
@@ -277,7 +278,7 @@ struct stop_wait {
 static bool give_up(struct timed_wait *timed_wait) {
     struct stop_wait *see = container_of(timed_wait, struct stop_wait, timed_wait);
     struct thrum_unit *self = timed_wait->unit;
-    see->is_given_up = cas_acq_rel(&see->member->waiting, &self, NULL);
+    see->is_given_up = cas_acq_rel(&see->member->waiting, &self, NULL); /* pairs with retire_member */
     return see->is_given_up;
 }
 
@@ -299,7 +300,7 @@ static int wait_for_stop(struct member *member, uint64_t deadline) {
     int error = 0;
     see.timed_wait.timer.deadline = deadline;
     unit_await_until(self, AWAITS_WORKER, &member->worker, deadline);
-    bool waits = cas_acq_rel(&member->waiting, &none, self); /* or it has left */
+    bool waits = cas_acq_rel(&member->waiting, &none, self); /* or it has left; pairs with retire_member */
     if (!worker_is_leaving(&member->worker) && !ask_to_leave(&member->worker, here)) {
         store_relaxed(&member->waiting, NULL);
         error = EBUSY;
