@@ -33,7 +33,7 @@ int thrum_eventual_set(thrum_eventual_t *object, void *value) {
         return EINVAL;
     struct eventual *eventual = eventual_of(object);
     uint32_t free = 0;
-    if (!cas_acquire(&eventual->taken, &free, 1))
+    if (!cas_relaxed(&eventual->taken, &free, 1))
         return EBUSY;
     eventual->value = value;
     event_set(&eventual->event);

@@ -33,11 +33,11 @@ int thrum_future_set(thrum_future_t *object, void *value) {
     do
         if (place == future->count)
             return EBUSY;
-    while (!cas_acquire(&future->taken, &place, place + 1));
+    while (!cas_relaxed(&future->taken, &place, place + 1));
     future->values[place] = value;
     annotate_happens_before(&future->written);
-    if (fetch_add_seq_cst(&future->written, 1) + 1 ==
-        future->count) { /* pairs with those of the other setters: all values */
+    /* Pairs with those of the other setters: the last one has all values. */
+    if (fetch_add_seq_cst(&future->written, 1) + 1 == future->count) {
         annotate_happens_after(&future->written);
         event_set(&future->event);
     }

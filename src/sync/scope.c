@@ -316,7 +316,7 @@ int thrum_scope_spawn(thrum_scope_t *object, const thrum_attr_t *attr, int (*fn)
     if (is_null(object) || fn == NULL)
         return EINVAL;
     struct scope *scope = scope_of(object);
-    if (load_acquire(&scope->left) == 0)
+    if (load_relaxed(&scope->left) == 0)
         return misuse(EINVAL, "thrum_scope_spawn: this scope has not begun, or has ended");
     if (load_acquire(&scope->result) != 0) /* pairs with cancel */
         return ECANCELED;

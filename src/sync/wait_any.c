@@ -192,7 +192,7 @@ static int join_enlist(struct item *item) {
 
 static void join_withdraw(struct item *item) {
     struct thrum_unit *thread = item->object, *joiner = join_by_watch(&item->watch);
-    if (cas_acq_rel(&thread->join, &joiner, JOIN_NONE))
+    if (cas_acq_rel(&thread->join, &joiner, JOIN_NONE)) /* pairs with unit_publish_end */
         return;
     for (unsigned tries = 0; !load_acquire(&item->watch_done); tries++) /* pairs with thread_ended */
         backoff(tries);

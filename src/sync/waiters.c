@@ -8,9 +8,10 @@
 
 void waiter_hold(struct waiter *waiter) {
     uint32_t fate = FATE_LISTED;
-    if (cas_acq_rel(&waiter->fate, &fate, FATE_GONE))
+    if (cas_acq_rel(&waiter->fate, &fate, FATE_GONE)) /* pairs with waiter_return's cas and store */
         return;
     store_release(&waiter->fate, FATE_CALLED); /* pairs with waiter_return */
+    /* Pairs with waiter_return's store. */
     for (unsigned tries = 0; load_acquire(&waiter->fate) != FATE_GONE; tries++)
         backoff(tries); /* its last look at the object comes before the caller's */
 }
