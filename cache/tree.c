@@ -116,9 +116,9 @@ static struct row *row_of(const char *name) {
     for (unsigned i = 0; i < ROWS - 1; i++) {
         struct row *row = &tree->rows[i];
         uint32_t state = ROW_FREE;
-        if (cas_acq_rel(&row->state, &state, ROW_CLAIMED)) {
+        if (cas_acq_rel(&row->state, &state, ROW_CLAIMED)) { /* one that fails pairs with the next */
             strncpy(row->name, name, NAME - 1);
-            store_release(&row->state, ROW_NAMED);
+            store_release(&row->state, ROW_NAMED); /* pairs with the cas and is_used: the name is there */
             return row;
         }
         if (state == ROW_NAMED && strncmp(row->name, name, NAME - 1) == 0)
@@ -150,7 +150,7 @@ static void add(const struct thrum_cache_counters *c) {
 }
 
 bool tree_add(void) {
-    if (tree == NULL || cache_is_the_program() || load_acquire(&tree->closed))
+    if (tree == NULL || cache_is_the_program() || load_relaxed(&tree->closed))
         return false;
     add(&thrum_cache_counters);
     return true;
@@ -184,16 +184,23 @@ static void line_of(const char *name, const struct row *row) {
     text_finish(&text);
 }
 
+/* The last has no name of its own. */
+static bool is_used(unsigned i) {
+    const struct row *row = &tree->rows[i];
+    bool is_named = i == ROWS - 1 || load_acquire(&row->state) == ROW_NAMED; /* pairs with row_of */
+    return is_named && load_relaxed(&row->processes) != 0;
+}
+
 /* The program adds its own first. Nothing where it has started no process with threads. */
 void tree_print(void (*reasons)(const char *, const uint64_t *, const char *(*)(unsigned))) {
-    if (tree == NULL || !cache_is_the_program() || exchange_acq_rel(&tree->closed, 1) != 0 ||
+    if (tree == NULL || !cache_is_the_program() || exchange_relaxed(&tree->closed, 1) != 0 ||
         load_relaxed(&tree->all.processes) == 0)
         return;
     add(&thrum_cache_counters);
     text_line("all processes:", NULL, NULL);
     text_line("                   processes   created    reused   retired    culled    passed", NULL, NULL);
     for (unsigned i = 0; i < ROWS; i++)
-        if (load_relaxed(&tree->rows[i].processes) != 0)
+        if (is_used(i))
             line_of(i < ROWS - 1 ? tree->rows[i].name : "(others)", &tree->rows[i]);
     line_of("together", &tree->all);
     reasons("  retired: ", tree->retired_by, thrum_cache_retire_reason);
