@@ -25,7 +25,7 @@ bool probe_wants(enum probe_mode mode) {
 
 void probe_failed(enum probe_trouble trouble, long error) {
     probe->error = (int32_t)error;
-    store_release(&probe->trouble, (uint32_t)trouble);
+    store_release(&probe->trouble, (uint32_t)trouble); /* pairs with ProbeFile::trouble: `error` is there */
 }
 
 static struct probe *map(int fd) {
@@ -66,7 +66,7 @@ void maps_leave_sigsafe(void) {
             break;
     if (fd >= 0)
         sys(SYS_close, fd);
-    store_release(&probe->maps_length, length);
+    store_release(&probe->maps_length, length); /* pairs with ProbeFile::maps (cli/stat/collect.cpp) */
 }
 
 __attribute__((constructor)) static void start(int count, char **arguments, char **environment) {
@@ -80,7 +80,7 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
         confined_begin();
         text_find();
         stack_of_main(environment);
-        store_release(&probe->maps_length, 0);
+        store_release(&probe->maps_length, 0); /* pairs with ProbeFile::maps */
         fetch_add_relaxed(&probe->loaded, 1);
         makers_clear(probe);
         executed_begin(probe);

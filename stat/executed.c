@@ -18,13 +18,13 @@
 static void note(struct probe *probe, uint64_t path) {
     memory_copy_string_sigsafe(probe->executed, path, PROBE_PATH);
     maps_leave_sigsafe();
-    store_release(&probe->executed_at, clock_ns_sigsafe());
+    store_release(&probe->executed_at, clock_ns_sigsafe()); /* pairs with is_unseen (cli/stat/exact.cpp) */
 }
 
 static void take_back(struct probe *probe) {
-    store_release(&probe->executed_at, 0);
-    if (!confined_sigsafe()) /* else they are from before */
-        store_release(&probe->maps_length, 0);
+    store_release(&probe->executed_at, 0);     /* pairs with is_unseen */
+    if (!confined_sigsafe())                   /* else they are from before */
+        store_release(&probe->maps_length, 0); /* pairs with ProbeFile::maps (cli/stat/collect.cpp) */
 }
 
 /* --- rights ------------------------------------------------------------------------------------------------- */
@@ -76,5 +76,5 @@ static bool is_this(const char *path) {
 void executed_begin(struct probe *probe) {
     if (probe->executed_at != 0 && probe->unseen[0] == '\0' && !is_this(probe->executed))
         memcpy(probe->unseen, probe->executed, PROBE_PATH);
-    store_release(&probe->executed_at, 0);
+    store_release(&probe->executed_at, 0); /* pairs with is_unseen: `unseen` is there */
 }

@@ -13,7 +13,7 @@ enum { DEPTH = 4 }; /* return addresses that make a difference */
 static struct probe_maker *find(struct probe *probe, uint64_t key, bool *fresh) {
     for (unsigned i = 0; i < PROBE_MAKERS; i++) {
         uint64_t seen = load_relaxed(&probe->maker_keys[i]);
-        if (seen == 0 && cas_acq_rel(&probe->maker_keys[i], &seen, key)) {
+        if (seen == 0 && cas_relaxed(&probe->maker_keys[i], &seen, key)) {
             *fresh = true;
             return &probe->makers[i];
         }
@@ -33,7 +33,7 @@ void makers_count(struct probe *probe, const struct registers *at, const void *f
     if (!fresh)
         return;
     stack_copy_sigsafe(&maker->stack, at);
-    store_release(&maker->ready, 1);
+    store_release(&maker->ready, 1); /* pairs with makers_of (cli/stat/collect.cpp) */
 }
 
 /* What a program has left that this process was before. */

@@ -29,7 +29,7 @@ static struct start *start_new(void *(*fn)(void *), void *arg, uint64_t stack_si
     for (unsigned i = 0; i < STARTS; i++) {
         struct start *one = &starts[(from + i) % STARTS];
         uint32_t seen = 0;
-        if (!cas_acquire(&one->busy, &seen, 1))
+        if (!cas_acquire(&one->busy, &seen, 1)) /* pairs with the stores of 0: it has been read */
             continue;
         one->fn = fn;
         one->arg = arg;
@@ -41,7 +41,7 @@ static struct start *start_new(void *(*fn)(void *), void *arg, uint64_t stack_si
 
 static void *start_thread(void *argument) {
     struct start *slot = argument, start = *slot;
-    store_release(&slot->busy, 0);
+    store_release(&slot->busy, 0); /* pairs with start_new */
     stack_of_thread(start.stack_size);
     timer_thread_begins();
     waits_thread_begins();
@@ -74,7 +74,7 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
     }
     int error = REAL(pthread_create)(handle, attributes, fn, arg);
     if (error != 0 && start != NULL)
-        store_release(&start->busy, 0);
+        store_release(&start->busy, 0); /* pairs with start_new */
     if (error == 0 && probe != NULL) {
         const struct registers here = registers_here();
         fetch_add_relaxed(&probe->created, 1);

@@ -28,6 +28,7 @@ static void take_sample(const ucontext_t *context, int missed) {
     const struct registers at = registers_of(context);
     unsigned slot = (unsigned)(fetch_add_relaxed(&probe->next_slot, 1) % PROBE_SAMPLES);
     uint32_t seen = PROBE_EMPTY;
+    /* This and the next pair with TimerProfile::drain (cli/stat/timer_profile.cpp). */
     if (!cas_acquire(&probe->states[slot], &seen, PROBE_WRITING)) {
         fetch_add_relaxed(&probe->lost, 1);
         return;

@@ -23,7 +23,7 @@ static struct probe_wait *find(struct probe *probe, unsigned first, unsigned cou
     for (unsigned i = 0; i < PROBES; i++) {
         unsigned at = first + (unsigned)((key >> 8) + i) % count;
         uint64_t seen = load_relaxed(&probe->keys[at]);
-        if (seen == 0 && cas_acq_rel(&probe->keys[at], &seen, key)) {
+        if (seen == 0 && cas_relaxed(&probe->keys[at], &seen, key)) {
             *fresh = true;
             return &probe->in.entries[at];
         }
@@ -44,7 +44,7 @@ static struct probe_wait *entry_of(struct probe *probe, const struct registers *
     if (fresh) {
         entry->address = address;
         stack_copy_sigsafe(&entry->stack, at);
-        store_release(&entry->ready, 1);
+        store_release(&entry->ready, 1); /* pairs with Trapped::take_waits (cli/stat/exact.cpp) */
     }
     return entry;
 }
@@ -65,6 +65,7 @@ static struct probe_open *take_slot(struct probe *probe, int32_t thread) {
     for (unsigned i = 0; i < PROBES; i++) {
         struct probe_open *slot = &probe->open[((unsigned)thread + i) % PROBE_OPEN];
         int32_t seen = load_relaxed(&slot->thread);
+        /* Pairs with close_wait of the thread that had it. */
         if (seen == thread || (seen == 0 && cas_acq_rel(&slot->thread, &seen, thread))) {
             slot->process = confined_process_sigsafe();
             return slot;
@@ -74,6 +75,7 @@ static struct probe_open *take_slot(struct probe *probe, int32_t thread) {
 }
 
 static void fill(struct probe_open *slot, uint64_t entry, uint64_t begin) {
+    /* This and the next pair with Trapped::open_waits (cli/stat/exact.cpp). */
     store_release(&slot->begin, 0);
     slot->entry = entry;
     store_release(&slot->begin, begin);
@@ -106,7 +108,7 @@ static void close_wait(const struct outer *outer) {
         fill(mine, outer->entry, outer->begin);
         return;
     }
-    store_release(&mine->begin, 0);
+    store_release(&mine->begin, 0); /* this and the next pair with open_waits and take_slot */
     store_release(&mine->thread, 0);
     mine = NULL;
 }
