@@ -280,17 +280,17 @@ static void once(uint32_t *state, void (*step)(void)) {
     uint32_t seen = UNTOUCHED;
     if (at_work == state)
         return;
-    if (cas_acquire(state, &seen, AT_WORK)) {
+    if (cas_relaxed(state, &seen, AT_WORK)) {
         uint32_t *outer = at_work;
         at_work = state;
         step();
         at_work = outer;
-        if (exchange_acq_rel(state, DONE) == AWAITED)
+        if (exchange_acq_rel(state, DONE) == AWAITED) /* pairs with the loads: what step did is there */
             futex_wake(state, INT32_MAX);
         return;
     }
-    while ((seen = load_acquire(state)) != DONE)
-        if (seen == AWAITED || cas_acq_rel(state, &seen, AWAITED))
+    while ((seen = load_acquire(state)) != DONE) /* pairs with the exchange */
+        if (seen == AWAITED || cas_relaxed(state, &seen, AWAITED))
             futex_wait(state, AWAITED);
 }
 
@@ -316,13 +316,13 @@ static void read_environment_and_watch(void) {
 
 void cache_early(void) {
     static uint32_t state;
-    if (__builtin_expect(load_acquire(&state) != DONE, 0))
+    if (__builtin_expect(load_acquire(&state) != DONE, 0)) /* pairs with the exchange in once */
         once(&state, read_environment_and_watch);
 }
 
 void cache_ready(void) {
     static uint32_t state;
-    if (__builtin_expect(load_acquire(&state) != DONE, 0)) {
+    if (__builtin_expect(load_acquire(&state) != DONE, 0)) { /* pairs likewise */
         cache_early();
         once(&state, set_up);
     }

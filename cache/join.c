@@ -15,6 +15,7 @@ static struct kthread *ours(pthread_t handle) {
  * joiners of ours. */
 static bool foreign_deadlock(pthread_t handle) {
     struct kthread *self = kthread_self_sigsafe();
+    /* Pairs with the cas in kthread_join. */
     return self != NULL && !skipped(ROW_JOIN) && load_acquire(&self->joiner) == handle;
 }
 

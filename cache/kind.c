@@ -19,7 +19,7 @@ static bool defaults_set;
 INTERPOSE int pthread_setattr_default_np(const pthread_attr_t *attributes) {
     int error = REAL(pthread_setattr_default_np)(attributes);
     if (error == 0)
-        store_release(&defaults_set, true);
+        store_relaxed(&defaults_set, true);
     return error;
 }
 
@@ -96,16 +96,16 @@ static enum counters_pass look_at_defaults(struct kthread_kind *kind, bool *deta
 static enum counters_pass kind_of_null(struct kthread_kind *kind, bool *detached) {
     *detached = false;
     kind->user = (struct kthread_own_stack){NULL, 0, 0};
-    if (load_acquire(&defaults.known) && !load_acquire(&defaults_set)) {
+    if (load_acquire(&defaults.known) && !load_relaxed(&defaults_set)) { /* pairs with the store below */
         kind->stack_size = load_relaxed(&defaults.stack_size);
         kind->guard_size = load_relaxed(&defaults.guard_size);
         return PASS_NOT;
     }
     enum counters_pass pass = look_at_defaults(kind, detached);
-    if (pass == PASS_NOT && !load_acquire(&defaults_set)) {
+    if (pass == PASS_NOT && !load_relaxed(&defaults_set)) {
         store_relaxed(&defaults.stack_size, kind->stack_size);
         store_relaxed(&defaults.guard_size, kind->guard_size);
-        store_release(&defaults.known, 1);
+        store_release(&defaults.known, 1); /* pairs with the load above: both sizes are there */
     }
     return pass;
 }

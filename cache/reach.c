@@ -175,6 +175,7 @@ INTERPOSE int pthread_getschedparam(pthread_t handle, int *policy, struct sched_
  * ended, libc says that it is gone. */
 INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
     struct kthread *thread = kthread_of_sigsafe(handle);
+    /* Pairs with the joiner's cas. */
     if (thread != NULL && load_acquire(&thread->life) == LIFE_IDLE && !skipped(ROW_STALE))
         return ESRCH;
     int error = REAL(pthread_getattr_np)(handle, attributes);

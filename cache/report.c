@@ -136,7 +136,7 @@ void report_once(void) {
     if (pid == cache_pid())
         total_add();
     if (!cache_verbose() || cache_off_from_start() || pid != cache_pid() ||
-        exchange_acq_rel(&said_by, pid) == pid || tree_add())
+        exchange_relaxed(&said_by, pid) == pid || tree_add())
         return;
     if (c->created + c->reused + c->passed == 0) {
         say_of_none();

@@ -60,7 +60,7 @@ static DIR *lists[LISTS];
 static bool swap_list(DIR *from, DIR *to) {
     for (int i = 0; i < LISTS; i++) {
         DIR *seen = from;
-        if (cas_acq_rel(&lists[i], &seen, to))
+        if (cas_relaxed(&lists[i], &seen, to))
             return true;
     }
     return false;

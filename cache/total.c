@@ -55,7 +55,7 @@ void total_add(void) {
     static long added_by;
     const struct thrum_cache_counters *own = &thrum_cache_counters;
     long pid = sys(SYS_getpid);
-    if (total == NULL || exchange_acq_rel(&added_by, pid) == pid)
+    if (total == NULL || exchange_relaxed(&added_by, pid) == pid)
         return;
     struct thrum_cache_counters *sum = &total->sum;
     add(&sum->created, &own->created);
