@@ -44,7 +44,8 @@ void abt_pool_retain(struct abt_pool *pool) {
 }
 
 void abt_pool_release(struct abt_pool *pool) {
-    if (fetch_sub_release(&pool->scheds, 1U) == 1 && pool->automatic)
+    /* Pairs with those of the others: what they did with it is before its end. */
+    if (fetch_sub_acq_rel(&pool->scheds, 1U) == 1 && pool->automatic)
         abt_pool_delete(pool);
 }
 
@@ -104,7 +105,7 @@ static size_t not_below_0(int32_t count) {
 }
 
 size_t abt_pool_size(struct abt_pool *pool) {
-    size_t timed = not_below_0(load_acquire(&pool->timed)), count = ready(pool);
+    size_t timed = not_below_0(load_relaxed(&pool->timed)), count = ready(pool);
     return count == SIZE_MAX ? count : count + timed;
 }
 
