@@ -104,5 +104,5 @@ uint64_t abt_thread_id(struct abt_thread *thread) {
         return id - 1;
     abt_has_more(thread);
     uint64_t next = fetch_add_relaxed(&abt.next_thread_id, 1) + 1;
-    return cas_acq_rel(&thread->id, &id, next) ? next - 1 : id - 1;
+    return cas_relaxed(&thread->id, &id, next) ? next - 1 : id - 1;
 }

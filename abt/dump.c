@@ -15,7 +15,7 @@ static struct {
     double timeout;
     void (*done)(ABT_bool, void *);
     void *arg;
-    uint32_t leader; /* a stream prints; by cas */
+    uint32_t leader; /* a stream prints; by cas, with which the store of 0 pairs, as with the others' loads */
 } dump;
 
 /* One that sleeps would not find it. Locks are held in regions only: if none is open here, the caller has not interrupted a

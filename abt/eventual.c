@@ -8,7 +8,7 @@
 
 struct eventual {
     struct abt_spin lock;
-    uint32_t is_ready; /* changed under lock, read by any thread */
+    uint32_t is_ready; /* changed under lock; the store of 1 pairs with the loads: the value is there */
     struct abt_waitlist list;
     void *value;
     size_t size;
@@ -92,7 +92,7 @@ ABT_EXPORT int ABT_eventual_set(ABT_eventual handle, void *value, int nbytes) {
     }
     if (nbytes > 0)
         memcpy(eventual->value, value, (size_t)nbytes);
-    store_release(&eventual->is_ready, 1);
+    store_release(&eventual->is_ready, 1); /* pairs with wait_until and ABT_eventual_test */
     abt_unlock_and_wake_all(&eventual->lock, &eventual->list);
     return ABT_SUCCESS;
 }
@@ -110,7 +110,7 @@ ABT_EXPORT int ABT_eventual_reset(ABT_eventual handle) {
 
 struct future {
     struct abt_spin lock;
-    uint32_t is_ready;        /* changed under lock, read by any thread */
+    uint32_t is_ready;        /* changed under lock; the store of 1 pairs with the loads */
     uint32_t count, set;      /* compartments; under lock */
     struct abt_waitlist list; /* under lock */
     void (*callback)(void **);

@@ -48,10 +48,10 @@ void abt_guard_set(struct abt_thread *thread) {
         is_set = protect(thread, PROT_READ);
     }
     if (is_set)
-        fetch_or_acq_rel(&thread->flags, (uint32_t)ABT_FLAG_GUARDED);
+        fetch_or_relaxed(&thread->flags, (uint32_t)ABT_FLAG_GUARDED);
 }
 
 void abt_guard_clear(struct abt_thread *thread) {
     protect(thread, PROT_READ | PROT_WRITE);
-    fetch_and_acq_rel(&thread->flags, ~(uint32_t)ABT_FLAG_GUARDED);
+    fetch_and_relaxed(&thread->flags, ~(uint32_t)ABT_FLAG_GUARDED);
 }

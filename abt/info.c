@@ -153,6 +153,7 @@ enum { WORDS_MAX = 4096 };
 
 /* The words from where it has left its stack up to the top. Of one that runs, that is somewhere else already. */
 static void print_words(FILE *fp, const struct thrum_unit *unit) {
+    /* Pairs with arch_switch's store. */
     const uintptr_t *word = load_acquire(&unit->sp), *top = (const uintptr_t *)(const void *)unit->stack_top;
     for (int i = 0; word + 4 <= top && i < WORDS_MAX; i += 4, word += 4)
         fprintf(fp, "  %p: %016lx %016lx %016lx %016lx\n", (const void *)word, (unsigned long)word[0],
@@ -167,7 +168,8 @@ ABT_EXPORT int ABT_info_print_thread_stack(FILE *fp, ABT_thread handle) {
     uint32_t state = load_acquire(&thread->state);
     if (abt_is_tasklet(thread) || thread->flags & ABT_FLAG_PRIMARY || unit == NULL || unit->stack_top == NULL)
         fputs("  no stack of its own\n", fp);
-    else if (state == ABT_THREAD_STATE_RUNNING || load_acquire(&unit->sp) == UNIT_ON_CPU)
+    else if (state == ABT_THREAD_STATE_RUNNING ||
+             load_acquire(&unit->sp) == UNIT_ON_CPU) /* pairs as in print_words */
         fputs("  it runs\n", fp);
     else
         print_words(fp, unit);

@@ -65,13 +65,14 @@ struct abt_spin {
 };
 
 static inline void abt_spin_acquire(struct abt_spin *lock) {
+    /* Pairs with abt_spin_release. */
     for (unsigned tries = 0; __builtin_expect(exchange_acquire(&lock->is_held, 1) != 0, 0);)
         do
             front_back_off(tries++);
         while (load_relaxed(&lock->is_held) != 0);
 }
 static inline void abt_spin_release(struct abt_spin *lock) {
-    store_release(&lock->is_held, 0);
+    store_release(&lock->is_held, 0); /* pairs with abt_spin_acquire */
 }
 
 ENTERS static inline void abt_lock(struct abt_spin *lock) {
@@ -121,11 +122,11 @@ struct abt_thread {
     void *arg;
     struct abt_pool *pool; /* where it goes when it can run */
     struct abt_stream *last_stream;
-    struct abt_waiter *joiner; /* NULL, the waiter for its end, or ABT_JOIN_ENDED */
+    struct abt_waiter *joiner; /* NULL, the waiter for its end, or ABT_JOIN_ENDED, which pairs with its cas */
     /* --- second cache line --- */
-    uint32_t state;   /* enum ABT_thread_state */
-    uint32_t flags;   /* enum abt_flags */
-    uint32_t request; /* enum abt_request; set by any thread */
+    uint32_t state;   /* enum ABT_thread_state; its stores pair with loads by others */
+    uint32_t flags;   /* enum abt_flags; relaxed: there is nothing behind them */
+    uint32_t request; /* enum abt_request; set by any thread: pairs with meet_requests */
     uint8_t kind;     /* enum abt_kind; r/o */
     uint8_t in_pool;  /* enum abt_in_pool; as `next` */
     bool has_more; /* some of what begins with `values` may not be 0; set by any thread that writes there */
@@ -251,11 +252,11 @@ extern struct abt_global {
     uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
     bool sets_affinity;   /* the interface's functions for that do it */
     uint64_t next_thread_id, next_pool_id;
-    uint32_t dump_is_wanted; /* dump.c */
+    uint32_t dump_is_wanted; /* dump.c; its store pairs with the loads: what is wanted is there */
     struct abt_spin lock;    /* of the next two */
     struct abt_stream *streams;
     int stream_count;
-    struct abt_thread *primary_waits; /* for its stream: picked elsewhere */
+    struct abt_thread *primary_waits; /* for its stream: picked elsewhere; changed under lock */
 } abt;
 
 static inline bool abt_has_default_stack(const struct abt_thread *thread) {
@@ -386,13 +387,13 @@ struct abt_pool {
     bool was_shared; /* it has had an owner, and is to have none any more; under lock */
     /* the owner's, or, if there is none, under lock (pool_list.c) */
     _Alignas(64) struct worker *owner; /* ABT_POOL_SHARED: none; changed under lock, read by any thread */
-    uint32_t busy;                     /* by the owner: it is at the list; read by the revoker */
-    uint32_t own_blocked;              /* part of `blocked`: by the owner, without the lock */
-    struct abt_thread *first, *last;   /* oldest first */
-    size_t count;                      /* read by any thread, as inbox.count */
+    uint32_t busy;        /* by the owner: it is at the list; its 0 pairs with the revoker's load */
+    uint32_t own_blocked; /* part of `blocked`: by the owner, without the lock; pairs likewise */
+    struct abt_thread *first, *last; /* oldest first */
+    size_t count;                    /* pairs with readers' loads ("Counts", pool_list.c), as inbox.count */
     /* other threads' */
     _Alignas(64) struct abt_spin lock;
-    uint32_t blocked;  /* threads of this pool that wait, with own_blocked; modulo 2^32 */
+    uint32_t blocked;  /* threads of this pool that wait, with own_blocked; modulo 2^32; pairs as `count` */
     int32_t timed;     /* of them, those with a deadline */
     uint32_t sleepers; /* that look at this pool; changed under sleepers.c's lock, read by any thread */
     struct {
@@ -459,9 +460,9 @@ struct abt_sched {
     ABT_sched_def def;
     int predef; /* enum ABT_sched_predef; -1: the program's own */
     bool automatic;
-    bool is_plain;    /* predefined, and all its pools are of the library's kinds */
-    uint32_t use;     /* enum abt_sched_use */
-    uint32_t request; /* enum abt_sched_request */
+    bool is_plain; /* predefined, and all its pools are of the library's kinds */
+    uint32_t use;  /* enum abt_sched_use; the store of UNUSED pairs with the next user's cas, or the load */
+    uint32_t request; /* enum abt_sched_request; pairs with its loads, by the fences of sleepers.c */
     uint32_t freq;
     int count;
     struct abt_pool **pools;
@@ -500,16 +501,16 @@ struct abt_stream {
     struct abt_stream *next; /* under abt.lock, as rank */
     int rank;
     bool is_primary;
-    uint32_t state;   /* enum ABT_xstream_state */
-    uint32_t request; /* enum abt_stream_request */
+    uint32_t state;   /* enum ABT_xstream_state; the store of TERMINATED pairs with loads by others */
+    uint32_t request; /* enum abt_stream_request; pairs as that of a scheduler */
     unsigned worker;
-    int32_t tid;      /* of its kernel thread */
+    int32_t tid;      /* of its kernel thread, whose store pairs with tid_of */
     sigset_t signals; /* that its creator blocks */
     thrum_t core;     /* its main thread's handle in the core */
     struct abt_thread *main;
     struct abt_sched *sched, *replacement;
     struct abt_thread *replacer;    /* waits for that */
-    uint32_t is_asleep, is_at_rest; /* by its main thread, for dump.c */
+    uint32_t is_asleep, is_at_rest; /* by its main thread, for dump.c: pair with another_runs */
     uint32_t idle_polls;
     bool is_bound; /* to CPUs, by the program */
     /* Units that rest between two threads, with their stacks; its own. */
@@ -528,7 +529,7 @@ static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
 static inline ABT_xstream abt_stream_handle(struct abt_stream *stream) {
     return (ABT_xstream)(void *)stream;
 }
-/* By the worker's number; NULL: not a stream's. */
+/* By the worker's number; NULL: not a stream's. Read on that worker alone: thrum_spawn orders it. */
 extern struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
 static inline struct abt_stream *abt_stream_on(const struct worker *worker) {
     return load_relaxed(&abt_stream_of_worker[worker->id]);

@@ -12,7 +12,7 @@ int abt_thread_may_migrate(const struct abt_thread *thread) {
 static int migrate(struct abt_thread *thread, struct abt_pool *to) {
     ABT_CHECK(thread->pool != to, ABT_ERR_MIGRATION_TARGET);
     abt_has_more(thread);
-    store_release(&thread->migrate_to, to);
+    store_release(&thread->migrate_to, to); /* pairs with meet_requests */
     fetch_or_acq_rel(&thread->request, (uint32_t)ABT_REQUEST_MIGRATE);
     return ABT_SUCCESS;
 }
@@ -84,9 +84,9 @@ ABT_EXPORT int ABT_thread_set_migratable(ABT_thread handle, ABT_bool migratable)
     if (thread->kind == ABT_KIND_MAIN || thread->flags & ABT_FLAG_PRIMARY)
         return ABT_SUCCESS;
     if (migratable)
-        fetch_or_acq_rel(&thread->flags, (uint32_t)ABT_FLAG_MIGRATABLE);
+        fetch_or_relaxed(&thread->flags, (uint32_t)ABT_FLAG_MIGRATABLE);
     else
-        fetch_and_acq_rel(&thread->flags, ~(uint32_t)ABT_FLAG_MIGRATABLE);
+        fetch_and_relaxed(&thread->flags, ~(uint32_t)ABT_FLAG_MIGRATABLE);
     return ABT_SUCCESS;
 }
 

@@ -30,6 +30,7 @@ static const void *owner_here(void) {
 
 static inline bool try(struct mutex *mutex) {
     uint32_t word = 0;
+    /* Pairs with plain_unlock and unlock_slow. */
     while (!cas_acquire(&mutex->word, &word, word | MUTEX_IS_LOCKED))
         if (word & MUTEX_IS_LOCKED)
             return false;
@@ -41,7 +42,7 @@ static bool try_or_mark_locked(struct mutex *mutex) {
     uint32_t word = load_relaxed(&mutex->word), next;
     do
         next = word & MUTEX_IS_LOCKED ? word | MUTEX_HAS_WAITERS : word | MUTEX_IS_LOCKED;
-    while (!cas_acquire(&mutex->word, &word, next));
+    while (!cas_acquire(&mutex->word, &word, next)); /* pairs with plain_unlock and unlock_slow */
     return !(word & MUTEX_IS_LOCKED);
 }
 
@@ -66,6 +67,7 @@ static __attribute__((noinline)) void lock_slow(struct mutex *mutex) {
 static __attribute__((noinline)) bool unlock_slow(struct mutex *mutex) {
     abt_lock(&mutex->lock);
     struct abt_waiter *next = abt_waitlist_take(&mutex->list);
+    /* Pairs with try and try_or_mark_locked. */
     store_release(&mutex->word, mutex->list.first != NULL ? MUTEX_HAS_WAITERS : 0U);
     abt_unlock(&mutex->lock);
     if (next != NULL)
@@ -80,6 +82,7 @@ static inline void plain_lock(struct mutex *mutex) {
 
 static inline bool plain_unlock(struct mutex *mutex) {
     uint32_t word = MUTEX_IS_LOCKED;
+    /* Pairs with try and try_or_mark_locked. */
     return __builtin_expect(!cas_acq_rel(&mutex->word, &word, 0), 0) && word & MUTEX_HAS_WAITERS &&
            unlock_slow(mutex);
 }

@@ -356,6 +356,7 @@ ABT_EXPORT int ABT_pool_add_sched(ABT_pool handle, ABT_sched sched_handle) {
     ABT_CHECK_HANDLE(sched_handle, ABT_ERR_INV_SCHED);
     struct abt_sched *sched = abt_sched_of(sched_handle);
     uint32_t unused = ABT_SCHED_UNUSED;
+    /* Pairs with release and abt_sched_in_pool: its last user is through with it. */
     ABT_CHECK(cas_acq_rel(&sched->use, &unused, ABT_SCHED_IN_POOL), ABT_ERR_INV_SCHED);
     const struct abt_attr attr = {.stack_size = abt.sched_stack_size, .migratable = ABT_FALSE};
     struct abt_thread *thread =

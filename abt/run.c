@@ -52,6 +52,7 @@ static __attribute__((noinline)) bool meet_requests(struct abt_thread *thread) {
         return true;
     }
     fetch_and_acq_rel(&thread->request, ~(uint32_t)ABT_REQUEST_MIGRATE);
+    /* Pairs with migrate: the pool is there. */
     struct abt_pool *to = exchange_acq_rel(&thread->migrate_to, NULL);
     if (to == NULL)
         return false;
@@ -145,7 +146,7 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
     if (stream == abt.primary_stream)
         return false;
     abt_lock(&abt.lock);
-    abt.primary_waits = primary;
+    store_relaxed(&abt.primary_waits, primary);
     abt_unlock(&abt.lock);
     abt_stream_wake(abt.primary_stream);
     return true;
@@ -183,7 +184,7 @@ void abt_run(struct abt_thread *host, struct abt_thread *thread) {
 void abt_run_primary(struct abt_thread *host) {
     abt_lock(&abt.lock);
     struct abt_thread *primary = abt.primary_waits;
-    abt.primary_waits = NULL;
+    store_relaxed(&abt.primary_waits, NULL);
     abt_unlock(&abt.lock);
     if (primary != NULL)
         abt_run(host, primary);

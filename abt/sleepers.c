@@ -81,7 +81,7 @@ bool abt_stream_is_called(const struct abt_stream *stream) {
         return false;
     const struct abt_sched *sched = stream->sched;
     return load_acquire(&stream->request) != 0 || (sched != NULL && load_acquire(&sched->request) != 0) ||
-           (stream->is_primary && load_acquire(&abt.primary_waits) != NULL) ||
+           (stream->is_primary && load_relaxed(&abt.primary_waits) != NULL) ||
            load_acquire(&abt.dump_is_wanted);
 }
 

@@ -79,11 +79,11 @@ static int start(struct abt_stream *stream) {
     store_relaxed(&stream->state, ABT_XSTREAM_STATE_RUNNING);
     store_relaxed(&stream->tid, 0);
     stream->main->state = ABT_THREAD_STATE_RUNNING;
-    store_release(&abt_stream_of_worker[stream->worker], stream);
+    store_relaxed(&abt_stream_of_worker[stream->worker], stream);
     if (thrum_attr_set_stack_size(&attr, abt.sched_stack_size) == 0 &&
         thrum_spawn(&stream->core, &attr, abt_thread_entry, stream->main) == 0)
         return ABT_SUCCESS;
-    store_release(&abt_stream_of_worker[stream->worker], NULL);
+    store_relaxed(&abt_stream_of_worker[stream->worker], NULL);
     abt_thread_delete(stream->main);
     stream->main = NULL;
     return ABT_ERR_MEM;
@@ -106,7 +106,7 @@ void abt_stream_end(struct abt_stream *stream) {
     abt_sched_request(stream->sched, ABT_SCHED_FINISH);
     abt_thread_join(stream->main);
     thrum_join(stream->core, NULL);
-    store_release(&abt_stream_of_worker[stream->worker], NULL);
+    store_relaxed(&abt_stream_of_worker[stream->worker], NULL);
     if (!stream->is_primary)
         thrum_worker_stop(stream->worker);
     abt_thread_delete(stream->main);
@@ -159,6 +159,7 @@ static void delist(struct abt_stream *stream) {
 
 static bool claim(struct abt_sched *sched, struct abt_stream *stream) {
     uint32_t unused = ABT_SCHED_UNUSED;
+    /* Pairs with release and abt_sched_in_pool: its last user is through with it. */
     if (!cas_acq_rel(&sched->use, &unused, ABT_SCHED_MAIN))
         return false;
     sched->stream = stream;
