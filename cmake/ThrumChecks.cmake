@@ -7,12 +7,16 @@ add_test(NAME build.layers.faults
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-layers-test.sh" "${PROJECT_SOURCE_DIR}")
 add_test(NAME build.contexts.faults
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-contexts-test.sh" "${PROJECT_SOURCE_DIR}")
+add_test(NAME build.pairings
+         COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-pairings.py" "${PROJECT_SOURCE_DIR}")
+add_test(NAME build.pairings.faults
+         COMMAND python3 "${PROJECT_SOURCE_DIR}/scripts/check-pairings-test.py" "${PROJECT_SOURCE_DIR}")
 add_test(NAME build.docs
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-docs.sh" "${PROJECT_SOURCE_DIR}")
 add_test(NAME build.long-tests
          COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-slowest.sh" "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
-set_tests_properties(build.layers build.layers.faults build.contexts.faults build.docs build.long-tests
-                     PROPERTIES LABELS unit)
+set_tests_properties(build.layers build.layers.faults build.contexts.faults build.pairings build.pairings.faults
+                     build.docs build.long-tests PROPERTIES LABELS unit)
 set_tests_properties(build.contexts.faults PROPERTIES SKIP_RETURN_CODE 77)
 
 foreach(name cache stat)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make lint: clang-format (differences are errors), clang-tidy over what is delivered (src, cache,
-# cli) and bench/alternatives, the contexts of functions (check-contexts.sh), shellcheck. make format: lint.sh --format, which
-# rewrites the files as clang-format wants them.
+# cli) and bench/alternatives, the contexts of functions (check-contexts.sh), what atomics say that
+# they pair with (check-pairings.py), shellcheck. make format: lint.sh --format, which rewrites the files as clang-format
+# wants them.
 # make check: lint.sh --changed, the same for the files that differ from the last commit, or that it changed where nothing
 # differs; a tool that is not installed is left out. With it goes the order of folders (check-layers.sh). All of them check the
 # words and links of the documents, and count dialect elsewhere, in the files at hand (check-docs.sh).
@@ -37,7 +38,7 @@ fi
 has() {
     ! command -v "$1" >/dev/null || return 0
     echo "$1: not installed, left out"
-    [[ $1 == shellcheck || ${mode:-all} == --changed ]] || status=1
+    [[ $1 == shellcheck || $1 == python3 || ${mode:-all} == --changed ]] || status=1
     return 1
 }
 
@@ -64,6 +65,11 @@ fi
 # One file's macros are another's errors: all of them, where one has changed.
 if printf '%s\n' "${sources[@]}" | grep -qE '^(\./)?(src|abt)/' && has clang; then
     scripts/check-contexts.sh . || status=1
+fi
+
+# A comment at a field is about operations in other files: all of them, likewise.
+if printf '%s\n' "${sources[@]}" | grep -qE '^(\./)?(src|cache|stat|abt)/' && has python3; then
+    python3 scripts/check-pairings.py . || status=1
 fi
 
 mapfile -t scripts < <(
