@@ -39,8 +39,9 @@
 
 #define ANYWAY UINT64_MAX /* in `stuck`: whatever unit runs there now */
 
-static uint32_t asked; /* futex, of all that relieve */
-static uint32_t over;  /* no worker is relieved any more */
+/* Futex, of all that relieve. Set by an exchange: a store would hide what an earlier one has asked for. */
+static uint32_t asked;
+static uint32_t over; /* no worker is relieved any more */
 
 bool preempt_relieves(void) {
     return preempt.on && preempt_has_spares();
@@ -62,7 +63,7 @@ INSIDE_UNCHECKED void own_wait(bool begins) {
 }
 
 void relief_wake(void) {
-    store_release(&asked, 1); /* pairs with wait_until_asked */
+    exchange_release(&asked, 1U); /* pairs with wait_until_asked */
     futex_wake(&asked, 1);
 }
 

@@ -237,7 +237,7 @@ static void count_orphans(void) {
         are_left |= is_vacant(i) && !timers_are_empty(&runtime.workers[i]->timers);
     if (!are_left)
         return;
-    store_release(&runtime.orphans, 1);
+    exchange_release(&runtime.orphans, 1U);
     fence_seq_cst(); /* pairs with fence_rare in tick_rest: a worker that comes to rest sees it, or is seen */
     enter();
     tick_wake_resting(); /* a worker may have looked in between */

@@ -84,7 +84,7 @@ void worker_hand_over(struct worker *worker) {
     worker_flush(worker);
     trim_tell();
     if (!timers_are_empty(&worker->timers)) {
-        store_release(&runtime.orphans, 1);
+        exchange_release(&runtime.orphans, 1U);
         fence_seq_cst(); /* pairs with fence_rare in tick_rest */
         tick_wake_resting();
     }

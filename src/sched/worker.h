@@ -122,8 +122,10 @@ extern struct runtime {
     uint32_t open;    /* there is a runtime, and external threads may use it; pairs with their loads */
     uint32_t gone;    /* there was one, and its threads' descriptors are unmapped */
     uint32_t running; /* of them: those that have not been stopped */
-    uint32_t orphans; /* timers of one that was stopped may be left; the store of 1 pairs with loads of it */
-    uint32_t nodes;   /* r/o: of NUMA */
+    /* Timers of one that was stopped may be left. Set by exchanges, which pair with the loads and the exchange of 0: a store
+     * would hide from these what an earlier setter has left. */
+    uint32_t orphans;
+    uint32_t nodes;               /* r/o: of NUMA */
     uint8_t node_of[WORKERS_MAX]; /* where each began its last search; by the worker itself */
     bool fenced;                  /* r/o: no membarrier */
     bool externals_look;          /* r/o: an external kernel thread looks for a moment before it sleeps */

@@ -163,7 +163,7 @@ INSIDE static void fire_orphans(struct worker *worker, uint64_t now) {
         }
     if (!some_are_left)
         return;
-    store_release(&runtime.orphans, 1);
+    exchange_release(&runtime.orphans, 1U);
     fence_seq_cst();     /* pairs with fence_rare in tick_rest */
     tick_wake_resting(); /* a worker may have looked in between */
 }

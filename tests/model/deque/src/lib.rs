@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two run queues of a worker, and suspending, as models for [loom](https://docs.rs/loom), which tries every
-//! interleaving of a few threads together with every value that a load may return by C11's memory model. The functions
-//! mirror those of the same names in `src/sched/pool/deque.{h,c}`, `yield_ring.h` and `suspend.c`, one atomic operation for
-//! one, with the same orders; who changes one there changes it here (`../check-ported.sh`). `tests/` runs them, and takes orders and fences
-//! away one by one: each of those variants must be found out (README.md).
+//! The two run queues of a worker, suspending, and flags that several threads set, as models for
+//! [loom](https://docs.rs/loom), which tries every interleaving of a few threads together with every value that a load may
+//! return by C11's memory model. The functions mirror those of the same names in `src/sched/pool/deque.{h,c}`,
+//! `yield_ring.h`, `suspend.c` and `src/preempt/relief.c`, one atomic operation for one, with the same orders; who changes
+//! one there changes it here (`../check-ported.sh`). `tests/` runs them, and takes orders and fences away one by one: each
+//! of those variants must be found out (README.md).
 
 pub mod deque;
+pub mod flag;
 pub mod permit;
 pub mod yield_ring;
 
