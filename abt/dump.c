@@ -16,6 +16,7 @@ static struct {
     void (*done)(ABT_bool, void *);
     void *arg;
     uint32_t leader; /* a stream prints; by cas, with which the store of 0 pairs, as with the others' loads */
+    uint32_t last;   /* number of the last request: odd, as 0 in dump_is_wanted stands for none */
 } dump;
 
 /* One that sleeps would not find it. Locks are held in regions only: if none is open here, the caller has not interrupted a
@@ -36,7 +37,7 @@ ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout
     dump.timeout = timeout;
     dump.done = cb_func;
     dump.arg = arg;
-    store_release(&abt.dump_is_wanted, 1);
+    store_release(&abt.dump_is_wanted, 2 * fetch_add_relaxed(&dump.last, 1U) + 1);
     wake_streams();
     return ABT_SUCCESS;
 }
@@ -92,10 +93,11 @@ void abt_dump(struct abt_stream *stream) {
     }
     if (load_acquire(&abt.dump_is_wanted)) { /* or the one before has done it */
         bool in_time = wait_for_rest(stream, dump.timeout);
+        uint32_t number = load_acquire(&abt.dump_is_wanted);
         void (*done)(ABT_bool, void *) = dump.done;
         void *arg = dump.arg;
         print_pools(dump.file);
-        store_release(&abt.dump_is_wanted, 0);
+        cas_acq_rel(&abt.dump_is_wanted, &number, 0); /* one that has come meanwhile stays */
         if (done != NULL)
             done(!in_time, arg);
     }

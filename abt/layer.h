@@ -252,7 +252,7 @@ extern struct abt_global {
     uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
     bool sets_affinity;   /* the interface's functions for that do it */
     uint64_t next_thread_id, next_pool_id;
-    uint32_t dump_is_wanted; /* dump.c; its store pairs with the loads: what is wanted is there */
+    uint32_t dump_is_wanted; /* dump.c: its number; its store pairs with the loads: what is wanted is there */
     struct abt_spin lock;    /* of the next two */
     struct abt_stream *streams;
     int stream_count;

@@ -59,6 +59,33 @@ TEST_F(DirectAlone, TwoThatYieldToEachOtherLetTheStreamSeeToEvents) {
     std::fclose(file);
 }
 
+TEST_F(DirectAlone, StacksThatAreAskedForWhileOthersArePrintedArePrintedNext) {
+    static int printed[2];
+    static std::FILE *other;
+    static void (*const count)(ABT_bool, void *) = [](ABT_bool, void *which) {
+        ++*static_cast<int *>(which);
+    };
+    printed[0] = printed[1] = 0;
+    other = std::fopen("/dev/null", "w");
+    ASSERT_NE(other, nullptr);
+    auto ask = [](void *, const char *, std::size_t size) -> ssize_t {
+        static int asked = 0;
+        if (asked++ == 0) {
+            EXPECT_EQ(ABT_info_trigger_print_all_thread_stacks(other, 0, count, &printed[1]), ABT_SUCCESS);
+        }
+        return static_cast<ssize_t>(size);
+    };
+    std::FILE *file = fopencookie(nullptr, "w", {nullptr, ask, nullptr, nullptr});
+    ASSERT_NE(file, nullptr);
+    OK(ABT_info_trigger_print_all_thread_stacks(file, 0, count, &printed[0]));
+    for (int i = 0; i < 100000 && printed[1] == 0; i++)
+        ABT_thread_yield();
+    EXPECT_EQ(printed[0], 1);
+    EXPECT_EQ(printed[1], 1);
+    std::fclose(file);
+    std::fclose(other);
+}
+
 TEST_F(DirectAlone, DeadlinesPassWhileOthersYield) {
     bool slept = false;
     auto sleeper = [&] {
