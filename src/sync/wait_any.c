@@ -17,7 +17,7 @@
  * From announcing itself to blocking the unit is in a non-preemptible region, and nothing in there may wait for more
  * than a word's SPIN: a unit that is in a list must not be put into a run queue by a preemption as well.
  *
- * Tested by tests/unit/ult/sync_wait_any_test.cpp. */
+ * Modelled in tests/model/waitany.pml and waitany_locks.pml; tested by tests/unit/ult/sync_wait_any_test.cpp. */
 #include <errno.h>
 
 #include "sched/cancel.h"
