@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -45,6 +47,7 @@ class Look {
 
   private:
     static bool read(void *look, std::uint64_t address, void *to, std::size_t size);
+    static bool kernel_thread(void *look, std::int32_t tid, struct inspect_kernel_thread *told);
     const char *function(std::uint64_t address);
     const char *function(const struct inspect_thread &thread);
     std::uint64_t callee(const struct inspect_thread &thread);
@@ -54,6 +57,7 @@ class Look {
     void print_line(const std::string &line);
     void print_frames(const struct inspect_thread &thread);
     Json json(const struct inspect_thread &thread);
+    Json json_resources() const;
     Json json_workers() const;
     Json json_threads(struct inspect_summary *summary);
     Json json_deadlocks(bool *is_whole) const;
@@ -73,8 +77,27 @@ bool Look::read(void *look, std::uint64_t address, void *to, std::size_t size) {
     return elf::read_process(static_cast<Look *>(look)->pid_, address, to, size);
 }
 
+bool Look::kernel_thread(void *look, std::int32_t tid, struct inspect_kernel_thread *told) {
+    const auto status = process::read_all("/proc/" + std::to_string(static_cast<Look *>(look)->pid_) +
+                                          "/task/" + std::to_string(tid) + "/status");
+    return status && inspect_parse_status(status->c_str(), told);
+}
+
+// Its clock; 0 if it is in another namespace of times than this process, where that is another one.
+std::uint64_t now_in(pid_t pid) {
+    std::error_code error, other;
+    const auto mine = std::filesystem::read_symlink("/proc/self/ns/time", error);
+    const auto its = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/time", other);
+    if (!error && (other || mine != its))
+        return 0;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 Look::Look(pid_t pid, const Options &options)
-    : pid_(pid), options_(options), source_{read, this, 0}, backtracer_(pid), symbols_(process::maps(pid)) {
+    : pid_(pid), options_(options), source_{read, this, 0, kernel_thread, now_in(pid)}, backtracer_(pid),
+      symbols_(process::maps(pid)) {
     const auto image = process::find_in_libthrum(pid, INSPECT_IMAGE);
     if (!image)
         throw Failure(kFailed, "process " + std::to_string(pid) + " does not use libthrum");
@@ -219,10 +242,27 @@ Json Look::json(const struct inspect_thread &thread) {
     return object;
 }
 
+Json Look::json_resources() const {
+    struct inspect_resources told;
+    if (!inspect_get_resources(&source_, &told))
+        return Json();
+    return {{"mode", told.mode},
+            {"signal", told.signal != 0 ? Json(told.signal) : Json()},
+            {"preempted", told.preempted},
+            {"own_blocks", told.own_blocks},
+            {"own_blocks_spare", told.own_spare},
+            {"spare", told.spare},
+            {"donors", told.donors},
+            {"blocking_threads", told.blocking_threads},
+            {"blocking_calls", told.blocking_calls}};
+}
+
 Json Look::json_workers() const {
     Json list = Json::array();
     const auto add = [](void *to, const struct inspect_worker *worker) {
         const bool runs = worker->state == INSPECT_AT_WORK;
+        const Json since_tick =
+            worker->since_tick != 0 ? Json(static_cast<double>(worker->since_tick) / 1e9) : Json();
         static_cast<Json *>(to)->push_back({{"worker", worker->number},
                                             {"tid", worker->tid},
                                             {"state", inspect_worker_state_word(worker->state)},
@@ -231,7 +271,10 @@ Json Look::json_workers() const {
                                             {"steals", worker->steals},
                                             {"parks", worker->parks},
                                             {"migrations", worker->migrations},
-                                            {"queued", worker->queued}});
+                                            {"queued", worker->queued},
+                                            {"ticks", inspect_ticks_word(worker->ticks)},
+                                            {"since_tick", since_tick},
+                                            {"no_tick", worker->is_silent}});
         return true;
     };
     inspect_workers(&source_, add, &list);
@@ -290,6 +333,7 @@ void Look::print_json() {
                       {"counts", counts},
                       {"whole", summary.is_whole},
                       {"all_wait", inspect_all_wait(&summary)},
+                      {"resources", json_resources()},
                       {"workers", json_workers()},
                       {"threads", threads},
                       {"deadlocks", deadlocks},

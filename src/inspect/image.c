@@ -2,6 +2,8 @@
 /* See image.h. */
 #include "inspect/image.h"
 
+struct inspect_blocking inspect_blocking;
+
 __attribute__((visibility("default"))) const struct inspect_image thrum_image = {
     .magic = INSPECT_MAGIC,
     .version = THRUM_VERSION,
@@ -12,4 +14,7 @@ __attribute__((visibility("default"))) const struct inspect_image thrum_image = 
     .trace_on = &trace_on,
     .trace_outside = &trace_outside_ring,
     .front = &front_shape,
+    .preempt = &preempt,
+    .counts = &preempt_counts,
+    .blocking = &inspect_blocking,
 };

@@ -18,11 +18,21 @@
 extern "C" {
 #endif
 
+struct inspect_kernel_thread;
+
 struct inspect_source {
     /* Copies `size` bytes; false where that is impossible. */
     bool (*read)(void *context, uint64_t address, void *to, size_t size);
     void *context;
     uint64_t image; /* where the process has THRUM_IMAGE */
+    /* Asks the kernel about a thread of the process. False: it does not tell. May be NULL. */
+    bool (*kernel_thread)(void *context, int32_t tid, struct inspect_kernel_thread *told);
+    uint64_t now; /* CLOCK_MONOTONIC of the process, ns; 0: it is not known */
+};
+
+struct inspect_kernel_thread {
+    char state;       /* as in proc_pid_stat(5) */
+    uint64_t blocked; /* signals: bit n - 1 is signal n */
 };
 
 #define INSPECT_IMAGE "thrum_image" /* the symbol */
@@ -42,6 +52,16 @@ enum inspect_worker_state {
     INSPECT_PARKED,
     INSPECT_STOPPED,
     INSPECT_RELIEF
+};
+
+/* What interrupts a worker so that its threads take turns. */
+enum inspect_ticks {
+    INSPECT_TICKS_NONE, /* no preemption */
+    INSPECT_TICKS_OFF,  /* it searches or sleeps */
+    INSPECT_TICKS_ON,
+    INSPECT_TICKS_REST, /* no other thread is runnable */
+    INSPECT_TICKS_MASKED, /* on; but the last one found signals blocked that the worker does not block: no preemption then */
+    INSPECT_TICKS_BLOCKED, /* on; but the kernel thread blocks their signal */
 };
 
 enum { INSPECT_NOWHERE = -1, INSPECT_NAME_SIZE = 16, INSPECT_REGISTERS = 33 };
@@ -75,6 +95,27 @@ struct inspect_worker {
     uint64_t current; /* INSPECT_AT_WORK: the thread that it runs */
     uint64_t switches, steals, parks, migrations;
     uint64_t queued; /* in its run queue and its inbox */
+    enum inspect_ticks ticks;
+    uint64_t
+        since_tick; /* ns since the last one, or since they were turned on; 0: they are not on, or it is not known */
+    /* They are on, none has come for INSPECT_SILENCE_NS, and the thread that it runs may be preempted: others do not
+     * get their turns. */
+    bool is_silent;
+    char kernel_state; /* as in proc_pid_stat(5) if it is silent; 0: not known */
+};
+
+/* What preemption and blocking calls have in reserve, and use. */
+struct inspect_resources {
+    const char *mode;    /* as in THRUM_PREEMPT */
+    int32_t signal;      /* of ticks; 0: there are none */
+    bool carries;        /* the spares are carriers: kernel threads */
+    uint64_t preempted;  /* threads that were preempted and have not resumed */
+    uint64_t own_blocks; /* thread control blocks that threads have for life, main's too */
+    uint64_t own_spare;  /* ... that wait for such threads */
+    uint64_t spare;      /* blocks to lend, or carriers, that are unused */
+    uint64_t donors;     /* kernel threads that have the blocks, or are the carriers */
+    uint64_t blocking_threads,
+        blocking_calls; /* kernel threads for thrum_blocking, and those of them that make a call */
 };
 
 struct inspect_summary {
@@ -95,6 +136,15 @@ bool inspect_workers(const struct inspect_source *source,
                      bool (*tell)(void *context, const struct inspect_worker *worker), void *context);
 bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
                      bool (*tell)(void *context, const struct inspect_thread *thread), void *context);
+
+/* False: there is no runtime. */
+bool inspect_get_resources(const struct inspect_source *source, struct inspect_resources *resources);
+
+/* From the text of /proc/PID/task/TID/status, ended by a zero byte. False: it is none. */
+bool inspect_parse_status(const char *status, struct inspect_kernel_thread *told);
+
+/* So long a worker is silent at least, ns. */
+enum { INSPECT_SILENCE_NS = 1000000000 };
 
 /* Where a worker keeps the events of its trace (<thrum/trace.h>): a ring that it writes to meanwhile. */
 struct inspect_ring {
@@ -132,6 +182,7 @@ const char *inspect_awaits(uint8_t awaits);
 /* "runs", "parked", ... */
 const char *inspect_state_word(enum inspect_state state);
 const char *inspect_worker_state_word(enum inspect_worker_state state);
+const char *inspect_ticks_word(enum inspect_ticks ticks);
 
 /* A search for cycles: threads that wait, by way of owners, for themselves. `steps` is counted down to 0, where it is
  * given up; INSPECT_STEPS are enough for all of most processes. */

@@ -14,8 +14,9 @@ struct column {
 };
 
 static const struct column worker_columns[] = {
-    {"WORKER", 8, 0},  {"KERNEL THREAD", 15, 0}, {"STATE", 28, 0},       {"SWITCHES", 11, 59},
-    {"STEALS", 9, 79}, {"PARKS", 9, 88},         {"MIGRATIONS", 12, 98}, {"QUEUED", 6, 68},
+    {"WORKER", 8, 0}, {"KERNEL THREAD", 15, 0}, {"STATE", 28, 0},
+    {"TICKS", 8, 59}, {"SWITCHES", 11, 67},     {"STEALS", 9, 87},
+    {"PARKS", 9, 96}, {"MIGRATIONS", 12, 106},  {"QUEUED", 6, 76},
 };
 
 static const struct column thread_columns[] = {
@@ -171,6 +172,7 @@ static bool print_worker(void *context, const struct inspect_worker *worker) {
         text_add(&row.text, " ");
         add_thread(printing, &row.text, worker->current);
     }
+    text_add(next(&row), inspect_ticks_word(worker->ticks));
     text_add_number(next(&row), worker->switches);
     text_add_number(next(&row), worker->steals);
     text_add_number(next(&row), worker->parks);
@@ -322,7 +324,41 @@ static void print_line(const struct printing *printing, const char *line) {
     put(printing, &text);
 }
 
+/* Why none comes, as far as the kernel tells. */
+static const char *silence_of(const struct inspect_worker *worker) {
+    if (worker->ticks == INSPECT_TICKS_BLOCKED)
+        return " blocks its signal";
+    switch (worker->kernel_state) {
+    case 'R': return " gets no CPU";
+    case 'D': return " waits in the kernel, where no signal interrupts it";
+    case 'T':
+    case 't': return " is stopped";
+    default: return " takes none";
+    }
+}
+
+static bool print_silence(void *context, const struct inspect_worker *worker) {
+    const struct printing *printing = context;
+    struct text text = {.length = 0};
+    if (!worker->is_silent)
+        return true;
+    text_add(&text, "NO TICK: worker ");
+    text_add_number(&text, worker->number);
+    text_add(&text, " has had none for ");
+    text_add_number(&text, worker->since_tick / 1000000000);
+    text_add(&text, ".");
+    text_add_number(&text, worker->since_tick / 100000000 % 10);
+    text_add(&text, " s while it runs ");
+    add_thread(printing, &text, worker->current);
+    text_add(&text, ": kernel thread ");
+    text_add_number(&text, (uint64_t)worker->tid);
+    text_add(&text, silence_of(worker));
+    put(printing, &text);
+    return true;
+}
+
 static void print_findings(struct printing *printing, const struct inspect_summary *summary) {
+    inspect_workers(printing->source, print_silence, printing);
     inspect_threads(printing->source, NULL, print_cycle, printing);
     if (!printing->search.is_whole)
         print_line(printing,
@@ -353,6 +389,43 @@ static void print_summary(const struct printing *printing, const struct inspect_
     put(printing, &text);
 }
 
+static void print_blocks(struct text *text, const struct inspect_resources *told) {
+    if (told->carries) {
+        add_counted(text, told->donors, told->donors == 1 ? " carrier, " : " carriers, ");
+        add_counted(text, told->spare, " spare");
+        return;
+    }
+    add_counted(text, told->own_blocks,
+                told->own_blocks == 1 ? " own thread block, " : " own thread blocks, ");
+    add_counted(text, told->own_spare, " spare; ");
+    add_counted(text, told->spare, " spare to lend; ");
+    add_counted(text, told->donors, told->donors == 1 ? " donor" : " donors");
+}
+
+/* The line about blocking calls only where there was one lately. */
+static void print_resources(const struct printing *printing) {
+    struct inspect_resources told;
+    struct text text = {.length = 0};
+    if (!inspect_get_resources(printing->source, &told))
+        return;
+    text_add(&text, "preemption: ");
+    text_add(&text, told.mode);
+    if (told.signal != 0) {
+        text_add(&text, ", signal ");
+        add_counted(&text, (uint64_t)told.signal, "; ");
+        add_counted(&text, told.preempted, " preempted; ");
+        print_blocks(&text, &told);
+    }
+    put(printing, &text);
+    if (told.blocking_threads == 0)
+        return;
+    text_add(&text, "blocking calls: ");
+    add_counted(&text, told.blocking_calls, " on ");
+    add_counted(&text, told.blocking_threads,
+                told.blocking_threads == 1 ? " kernel thread" : " kernel threads");
+    put(printing, &text);
+}
+
 bool inspect_print(const struct inspect_source *source, const struct inspect_report *report) {
     struct printing printing = {.source = source, .report = report, .search = inspect_search_begin(source)};
     struct inspect_summary summary;
@@ -362,6 +435,7 @@ bool inspect_print(const struct inspect_source *source, const struct inspect_rep
     for (unsigned i = 0; i < INSPECT_STATES; i++)
         all += summary.threads[i];
     print_summary(&printing, &summary);
+    print_resources(&printing);
     print_titles(&printing, worker_columns, sizeof worker_columns / sizeof *worker_columns);
     inspect_workers(source, print_worker, &printing);
     print_titles(&printing, thread_columns, sizeof thread_columns / sizeof *thread_columns);

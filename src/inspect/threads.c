@@ -117,6 +117,7 @@ static bool describe_worker(const struct view *view, uint32_t number, struct ins
         return false;
     told->state = worker_state(view, worker, told->current);
     told->queued = queued(view, worker);
+    view_ticks(view, worker, told);
     return true;
 }
 

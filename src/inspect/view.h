@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One look at a process, for threads.c and trace.c. */
+/* One look at a process, for threads.c, ticks.c, resources.c and trace.c. */
 #ifndef THRUM_INSPECT_VIEW_H
 #define THRUM_INSPECT_VIEW_H
 
@@ -19,5 +19,9 @@ __attribute__((visibility("hidden"))) bool view_open(struct view *view, const st
 
 /* The address of its worker with this number; 0: it cannot be read. */
 __attribute__((visibility("hidden"))) uint64_t view_worker(const struct view *view, uint32_t number);
+
+/* What *told has of the ticks of the worker at this address; the rest of it is set. */
+__attribute__((visibility("hidden"))) void view_ticks(const struct view *view, uint64_t worker,
+                                                      struct inspect_worker *told);
 
 #endif

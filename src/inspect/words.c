@@ -16,6 +16,11 @@ const char *inspect_state_word(enum inspect_state state) {
     return words[state];
 }
 
+const char *inspect_ticks_word(enum inspect_ticks ticks) {
+    static const char *const words[] = {"none", "off", "on", "rest", "masked", "blocked"};
+    return words[ticks];
+}
+
 const char *inspect_worker_state_word(enum inspect_worker_state state) {
     static const char *const words[] = {"runs", "searches", "parked", "stopped", "relief"};
     return words[state];

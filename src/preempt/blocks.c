@@ -23,6 +23,7 @@
 #include "os/rseq.h"
 #include "os/syscall.h"
 #include "os/thread.h"
+#include "preempt/preempt.h"
 #include "preempt/renew.h"
 #include "sched/current.h"
 #include "sched/exit.h"
@@ -49,7 +50,7 @@ static struct {
 } of;
 
 static struct lock lock;
-static struct block *kept, *failed; /* under lock, as the next */
+static struct block *kept, *failed; /* under lock, as the next, and preempt_counts.kept */
 static struct {
     char *at;
     unsigned left; /* slots from there on */
@@ -194,6 +195,8 @@ static void put(struct block **list, struct block *block) {
     lock_acquire(&lock);
     block->next = *list;
     *list = block;
+    if (list == &kept)
+        store_relaxed(&preempt_counts.kept, preempt_counts.kept + 1);
     lock_release(&lock);
     leave();
 }
@@ -205,6 +208,7 @@ static struct block *take_kept(bool with_exceptions) {
     struct block *block;
     while ((block = kept) != NULL) {
         kept = block->next;
+        store_relaxed(&preempt_counts.kept, preempt_counts.kept - 1);
         if (!with_exceptions || block->tcb.exceptions != &block->tcb.none)
             break;
     }
@@ -360,4 +364,5 @@ size_t blocks_mapped(void) {
 void blocks_fork_child(void) {
     lock_reset(&lock);
     kept = failed = NULL;
+    preempt_counts.kept = 0;
 }

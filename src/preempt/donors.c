@@ -73,8 +73,7 @@ static bool some_stay;
 
 static struct {
     struct lock lock;
-    struct donor *all; /* under lock, as the next two */
-    uint32_t alive;    /* of them */
+    struct donor *all; /* under lock, as the next, and preempt_counts.donors, how many these are */
     struct {
         struct donor *first, *last; /* whose owner, which had it for life, has ended; oldest first */
     } ended;
@@ -105,7 +104,7 @@ static void list_locked(struct donor *donor) {
     if (donors.all != NULL)
         donors.all->before = donor;
     donors.all = donor;
-    store_relaxed(&donors.alive, donors.alive + 1);
+    store_relaxed(&preempt_counts.donors, preempt_counts.donors + 1);
 }
 
 static void unlist_locked(struct donor *donor) {
@@ -115,7 +114,7 @@ static void unlist_locked(struct donor *donor) {
         donors.all = donor->next;
     if (donor->next != NULL)
         donor->next->before = donor->before;
-    store_relaxed(&donors.alive, donors.alive - 1);
+    store_relaxed(&preempt_counts.donors, preempt_counts.donors - 1);
 }
 
 static void list(struct donor *self) {
@@ -297,7 +296,7 @@ static void wait_for_ended(uint32_t most) {
 
 /* Blocks of the workers, of the relief worker, and for the first preempted units exist in any case. */
 static bool is_below_least(void) {
-    return load_relaxed(&donors.alive) < 4 * (load_acquire(&runtime.count) + 1);
+    return load_relaxed(&preempt_counts.donors) < 4 * (load_acquire(&runtime.count) + 1);
 }
 
 /* The kernel threads that the system allows are shared with the program. Without a further spare, units that were
@@ -306,7 +305,7 @@ static bool has_room(void) {
     uint64_t now = clock_monotonic_ns();
     if (is_below_least())
         return true;
-    if (now < room.refused_until && load_relaxed(&donors.alive) >= room.most)
+    if (now < room.refused_until && load_relaxed(&preempt_counts.donors) >= room.most)
         return false;
     if (room.left == 0 && now < room.known_until)
         return false;
@@ -323,7 +322,7 @@ static bool has_room(void) {
 
 /* The program's threads are refused as well: a quarter of them is given back as soon as they are spares. */
 static void was_refused(void) {
-    uint32_t alive = load_relaxed(&donors.alive);
+    uint32_t alive = load_relaxed(&preempt_counts.donors);
     room.most = alive - alive / 4;
     room.refused_until = clock_monotonic_ns() + REFUSED_MS * UINT64_C(1000000);
 }
@@ -333,7 +332,7 @@ static bool is_limited(void) {
 }
 
 static uint32_t excess(void) {
-    uint32_t alive = load_relaxed(&donors.alive);
+    uint32_t alive = load_relaxed(&preempt_counts.donors);
     return is_limited() && alive > room.most ? alive - room.most : 0;
 }
 
@@ -406,7 +405,7 @@ INSIDE static void stop(struct tcb *first) {
             some_stay |= !preempt.carries;
         }
     }
-    donors.alive = 0;
+    preempt_counts.donors = 0;
     memset(&room, 0, sizeof room);
     if (!some_stay)
         depot_destroy(&records);
@@ -416,7 +415,7 @@ static void fork_child(void) {
     lock_reset(&donors.lock);
     depot_fork_child(&records);
     donors.all = donors.ended.first = donors.ended.last = NULL;
-    donors.alive = donors.ending = 0;
+    preempt_counts.donors = donors.ending = 0;
     memset(&room, 0, sizeof room);
     some_stay = false;
 }

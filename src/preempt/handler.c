@@ -186,6 +186,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     int error = error_here();
     exchange_acq_rel(&worker->tick.asked.interrupted, 0U); /* pairs with ring: `urgent` is seen */
     store_relaxed(&worker->tick.last.came, load_relaxed(&worker->tick.last.came) + 1);
+    store_relaxed(&worker->tick.last.at, timer_now());
     store_relaxed(&worker->tick.monitor.held, 0);
     worker->tick.last.came_early = load_relaxed(&worker->tick.request.early);
     tick_resume(worker); /* it may have been the only one requested */

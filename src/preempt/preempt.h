@@ -84,6 +84,15 @@ extern struct preempt {
         uint32_t worker); /* the caller's kernel thread is that worker now; NULL: all may run anywhere; r/o */
 } preempt;
 
+/* How much of what preemption keeps in reserve there is: src/inspect tells it. Each is written under the lock of the list that
+ * it counts. */
+extern struct preempt_counts {
+    uint32_t spare; /* blocks to lend, or carriers, that no unit uses (spares.c) */
+    uint32_t kept;  /* blocks without a kernel thread that are as new, in no worker's list (blocks.c) */
+    uint32_t
+        donors; /* kernel threads that lend their block, or are carriers, and were not told to end (donors.c) */
+} preempt_counts;
+
 /* A preempted unit may keep what its worker runs on, a block or its kernel thread: there are spare ones. */
 static inline bool preempt_has_spares(void) {
     return preempt.lends || preempt.carries;

@@ -23,10 +23,9 @@ enum {
 static struct {
     struct lock lock;
     const struct spare_kind *kind; /* r/o while there is a runtime */
-    struct tcb *first;             /* under lock, as the next three */
-    uint32_t count;
-    uint32_t fewest; /* there were, since the provider's last look */
-    bool is_watched; /* the provider looks at intervals for unneeded ones */
+    struct tcb *first; /* under lock, as the next two, and preempt_counts.spare, how many these are */
+    uint32_t fewest;   /* there were, since the provider's last look */
+    bool is_watched;   /* the provider looks at intervals for unneeded ones */
 } spares;
 
 /* --- the list ----------------------------------------------------------------------------------------- */
@@ -36,15 +35,15 @@ static void give_locked(struct tcb *tcb) {
     thrum_assert(tcb->next == tcb);
     tcb->next = spares.first;
     spares.first = tcb;
-    store_relaxed(&spares.count, spares.count + 1);
+    store_relaxed(&preempt_counts.spare, preempt_counts.spare + 1);
 }
 
 static struct tcb *take_locked(void) {
     struct tcb *tcb = spares.first;
     spares.first = tcb->next;
-    store_relaxed(&spares.count, spares.count - 1);
-    if (spares.count < spares.fewest)
-        spares.fewest = spares.count;
+    store_relaxed(&preempt_counts.spare, preempt_counts.spare - 1);
+    if (preempt_counts.spare < spares.fewest)
+        spares.fewest = preempt_counts.spare;
     tcb->next = tcb;
     return tcb;
 }
@@ -55,8 +54,8 @@ static uint32_t enough(void) {
 
 struct tcb *spares_take(uint32_t keep) {
     lock_acquire(&spares.lock);
-    struct tcb *tcb = spares.count > keep ? take_locked() : NULL;
-    bool few = spares.count < FEW + keep;
+    struct tcb *tcb = preempt_counts.spare > keep ? take_locked() : NULL;
+    bool few = preempt_counts.spare < FEW + keep;
     lock_release(&spares.lock);
     if (few && preempt_is_armed())
         provider_ask();
@@ -66,7 +65,8 @@ struct tcb *spares_take(uint32_t keep) {
 void spares_give(struct tcb *tcb) {
     lock_acquire(&spares.lock);
     give_locked(tcb);
-    bool are_many = spares.kind->retire != NULL && !spares.is_watched && spares.count > enough() + SLACK;
+    bool are_many =
+        spares.kind->retire != NULL && !spares.is_watched && preempt_counts.spare > enough() + SLACK;
     if (are_many) {
         spares.is_watched = true;
         spares.fewest = 0; /* not for a whole period yet */
@@ -77,7 +77,7 @@ void spares_give(struct tcb *tcb) {
 }
 
 bool spares_are_scarce(void) {
-    return load_relaxed(&spares.count) <= preempt_owners_at_once();
+    return load_relaxed(&preempt_counts.spare) <= preempt_owners_at_once();
 }
 
 /* --- more of them ------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static bool make_one(void) {
 }
 
 int spares_make(uint32_t count) {
-    while (load_relaxed(&spares.count) < count)
+    while (load_relaxed(&preempt_counts.spare) < count)
         if (!make_one())
             return EAGAIN;
     return 0;
@@ -115,7 +115,7 @@ static void was_refused(void) {
 }
 
 bool spares_make_enough(void) {
-    while (load_relaxed(&spares.count) < enough()) {
+    while (load_relaxed(&preempt_counts.spare) < enough()) {
         if (spares.kind->has_room != NULL && !spares.kind->has_room())
             return false;
         if (!make_one()) {
@@ -141,7 +141,7 @@ bool spares_are_watched(void) {
  * above the limit. */
 static uint32_t surplus_locked(void) {
     uint32_t keep = enough(), idle = spares.fewest > keep ? spares.fewest - keep : 0;
-    uint32_t surplus = idle - idle / 2, spare = spares.count > keep ? spares.count - keep : 0;
+    uint32_t surplus = idle - idle / 2, spare = preempt_counts.spare > keep ? preempt_counts.spare - keep : 0;
     uint32_t over = spares.kind->excess();
     over = over < spare ? over : spare;
     return surplus > over ? surplus : over;
@@ -154,8 +154,8 @@ static struct tcb *take_surplus_locked(void) {
         tcb->next = first;
         first = tcb;
     }
-    spares.fewest = spares.count;
-    spares.is_watched = spares.count > enough() || spares.kind->is_limited();
+    spares.fewest = preempt_counts.spare;
+    spares.is_watched = preempt_counts.spare > enough() || spares.kind->is_limited();
     return first;
 }
 
@@ -214,13 +214,13 @@ int spares_start(uint32_t count) {
 void spares_stop(void) {
     spares.kind->stop(spares.first);
     spares.first = NULL;
-    spares.count = 0;
+    preempt_counts.spare = 0;
 }
 
 void spares_fork_child(void) {
     lock_reset(&spares.lock);
     spares.first = NULL;
-    spares.count = 0;
+    preempt_counts.spare = 0;
     spare_blocks.fork_child();
     spare_donors.fork_child();
 }

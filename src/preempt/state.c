@@ -5,6 +5,7 @@
 #include "sched/worker.h"
 
 struct preempt preempt;
+struct preempt_counts preempt_counts;
 __thread uint32_t preempt_dropped;
 
 bool preempt_lends(enum thrum_preempt_mode mode) {

@@ -96,6 +96,7 @@ static void ask(struct worker *worker) {
 }
 
 void tick_begin(struct worker *worker) {
+    store_relaxed(&worker->tick.last.at, timer_now());
     store_relaxed(&worker->tick.state, TICK_ON);
     ask(worker);
 }
@@ -122,8 +123,10 @@ void tick_end(struct worker *worker) {
 }
 
 void tick_resume(struct worker *worker) {
-    if (leave_rest(worker, TICK_ON))
-        ask(worker);
+    if (!leave_rest(worker, TICK_ON))
+        return;
+    store_relaxed(&worker->tick.last.at, timer_now());
+    ask(worker);
 }
 
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {

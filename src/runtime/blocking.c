@@ -10,6 +10,7 @@
 
 #include "base/container_of.h"
 #include "base/misuse.h"
+#include "inspect/image.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/lock.h"
@@ -50,7 +51,8 @@ uint64_t blocking_keep_ns = UINT64_C(10000000000);
 static struct {
     struct lock lock;
     struct server *newest;
-    uint32_t threads; /* that have not ended; changed under lock, the stopping thread sleeps on it */
+    uint32_t
+        threads; /* that have not ended; changed under lock (count_locked), the stopping thread sleeps on it */
     bool stopping;
     bool one_ended; /* this one, and has not been joined */
     pthread_t ended;
@@ -59,7 +61,13 @@ static struct {
 
 /* --- the list ----------------------------------------------------------------------------------------- */
 
+static void count_locked(uint32_t threads) {
+    store_relaxed(&pool.threads, threads);
+    store_relaxed(&inspect_blocking.threads, threads);
+}
+
 static void push_locked(struct server *server) {
+    store_relaxed(&inspect_blocking.idle, inspect_blocking.idle + 1);
     server->older = pool.newest;
     if (pool.newest != NULL)
         pool.newest->newer = server;
@@ -67,6 +75,7 @@ static void push_locked(struct server *server) {
 }
 
 static void take_off_locked(struct server *server) {
+    store_relaxed(&inspect_blocking.idle, inspect_blocking.idle - 1);
     if (server->newer != NULL)
         server->newer->older = server->older;
     else
@@ -188,7 +197,7 @@ static void end(struct server *self) {
     pthread_t ended = pool.ended;
     pool.one_ended = true;
     pool.ended = pthread_self();
-    store_relaxed(&pool.threads, pool.threads - 1);
+    count_locked(pool.threads - 1);
     bool stopping = pool.stopping;
     lock_release(&pool.lock);
     munmap(self, sizeof *self);
@@ -217,7 +226,7 @@ static void *thread_main(void *arg) {
 static void count_thread(int32_t by) {
     enter();
     lock_acquire(&pool.lock);
-    store_relaxed(&pool.threads, pool.threads + (uint32_t)by);
+    count_locked(pool.threads + (uint32_t)by);
     lock_release(&pool.lock);
     leave();
 }
@@ -345,7 +354,8 @@ void blocking_stop(void) {
 void blocking_fork_child(void) {
     lock_reset(&pool.lock);
     pool.newest = NULL;
-    pool.threads = 0;
+    count_locked(0);
+    inspect_blocking.idle = 0;
     pool.stopping = pool.one_ended = false;
     pool.generation++;
 }

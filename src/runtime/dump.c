@@ -5,14 +5,28 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "inspect/image.h"
 #include "inspect/report.h"
+#include "os/clock.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "thrum/thrum.h"
 
 static bool read_own(void *context, uint64_t address, void *to, size_t size) {
     (void)context;
     return memory_copy((const void *)(uintptr_t)address, to, size);
+}
+
+static bool own_kernel_thread(void *context, int32_t tid, struct inspect_kernel_thread *told) {
+    struct text path = {.length = 0};
+    char status[4096];
+    (void)context;
+    text_add(&path, "/proc/self/task/");
+    text_add_number(&path, (uint64_t)tid);
+    text_add(&path, "/status");
+    path.bytes[path.length] = '\0';
+    return file_read(path.bytes, status, sizeof status) > 0 && inspect_parse_status(status, told);
 }
 
 struct output {
@@ -44,7 +58,10 @@ int thrum_dump(int file, size_t most) {
     int saved = errno;
     struct output output = {
         .file = file, .caller = unit_to_note(), .stack_pointer = (uintptr_t)__builtin_frame_address(0)};
-    const struct inspect_source source = {.read = read_own, .image = (uintptr_t)&thrum_image};
+    const struct inspect_source source = {.read = read_own,
+                                          .image = (uintptr_t)&thrum_image,
+                                          .kernel_thread = own_kernel_thread,
+                                          .now = clock_monotonic_ns()};
     const struct inspect_report report = {.line = write_line,
                                           .stack_pointer = stack_pointer_of,
                                           .context = &output,

@@ -114,6 +114,8 @@ struct tick {
 
     /* By the handler, or what follows the preempted unit: the last tick, and what it found. */
     struct {
+        uint64_t
+            at; /* when it came, or ticks were turned on; by the thread that did, too. Read by src/inspect alone */
         uint32_t came;                 /* how many; read by the monitor */
         uint32_t ran;                  /* that have found the same unit; 0: it had just begun */
         const struct thrum_unit *unit; /* that it found; a name only */

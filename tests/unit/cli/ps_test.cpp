@@ -162,12 +162,12 @@ TEST(Ps, RowsFitTheTerminal) {
         const char *workers, *threads;
     } narrow[] = {
         {40, "WORKER  KERNEL THREAD  STATE", "THREAD          NAME             STATE"},
-        {60, "WORKER  KERNEL THREAD  STATE                       SWITCHES",
+        {60, "WORKER  KERNEL THREAD  STATE                       TICKS",
          "THREAD          NAME             STATE   FUNCTION"},
-        {80, "WORKER  KERNEL THREAD  STATE                       SWITCHES   STEALS   QUEUED",
+        {80, "WORKER  KERNEL THREAD  STATE                       TICKS   SWITCHES   QUEUED",
          "THREAD          NAME             STATE   WORKER OR POOL   FUNCTION"},
         {100,
-         "WORKER  KERNEL THREAD  STATE                       SWITCHES   STEALS   PARKS    MIGRATIONS  QUEUED",
+         "WORKER  KERNEL THREAD  STATE                       TICKS   SWITCHES   STEALS   PARKS    QUEUED",
          "THREAD          NAME             STATE   WORKER OR POOL   STACK             FUNCTION"},
     };
     for (const auto &[columns, workers, threads] : narrow) {
@@ -233,7 +233,12 @@ TEST_P(PsPreempted, IsReadyAndHasABacktrace) {
     Running running({kPreempted}, with({{"THRUM_PREEMPT", GetParam()}}));
     const std::string out = ps(running.pid(), {"-b"}).out;
     EXPECT_TRUE(has(out, ": 2 workers, 3 threads: 2 running, 0 new, 1 ready, 0 waiting, 0 ended\n")) << out;
-    EXPECT_TRUE(has(out, "\n2 +[0-9]+ +relief +[0-9]+ ")) << out;
+    EXPECT_TRUE(has(out, "\n2 +[0-9]+ +relief +[a-z]+ +[0-9]+ ")) << out;
+    const std::string blocks = GetParam() == "klt"
+                                   ? "[1-9][0-9]* carriers, [0-9]+ spare"
+                                   : "1 own thread block, [0-9]+ spare; [0-9]+ spare to lend; [0-9]+ donors?";
+    EXPECT_TRUE(has(out, "\npreemption: " + GetParam() + ", signal [0-9]+; 1 preempted; " + blocks + "\n"))
+        << out;
     EXPECT_TRUE(has(out, " ready +worker 1 +0 +[1-9][0-9]* of 65536 +compute_for_ever\n(    .*\n)*"
                          "    compute \\(preempted.c:[0-9]+\\)\n"
                          "    compute_for_ever \\(preempted.c:[0-9]+\\)\n"))
@@ -245,6 +250,40 @@ INSTANTIATE_TEST_SUITE_P(Modes, PsPreempted, testing::Values("lend", "own-tls", 
                          [](const testing::TestParamInfo<std::string> &mode) {
                              return mode.param == "own-tls" ? "own_tls" : mode.param;
                          });
+
+// A thread that blocks all signals and waits in the kernel, another behind it, and two blocking calls.
+TEST(Ps, AWorkerThatNoTickReaches) {
+    Running running({kPreempted, "held"}, with({{"THRUM_PREEMPT", "lend"}}));
+    std::string out;
+    do {
+        usleep(20000);
+        out = ps(running.pid()).out;
+    } while (out.find("\nNO TICK: ") == std::string::npos && ps(running.pid()).code() == 0);
+    EXPECT_TRUE(has(out, "\n1 +[0-9]+ +runs 0x[0-9a-f]+ - +blocked +[0-9]+ ")) << out;
+    EXPECT_TRUE(
+        has(out, "\nNO TICK: worker 1 has had none for [0-9]+\\.[0-9] s while it runs 0x[0-9a-f]+ -: kernel "
+                 "thread [0-9]+ blocks its signal\n"))
+        << out;
+    EXPECT_TRUE(has(out, "\nblocking calls: 2 on 2 kernel threads\n")) << out;
+    const std::string json = ps(running.pid(), {"--json"}).out;
+    const Ended checked = spawn({"/usr/bin/python3", "-c", R"(
+import json, sys
+told = json.loads(sys.argv[1])
+resources = told["resources"]
+assert (resources["mode"], resources["preempted"], resources["own_blocks"]) == ("lend", 0, 1), resources
+assert resources["signal"] >= 34 and resources["own_blocks_spare"] >= 0 and resources["donors"] >= 0
+assert resources["spare"] > 0, resources
+assert resources["blocking_threads"] == resources["blocking_calls"] == 2, resources
+held = told["workers"][1]
+assert held["ticks"] == "blocked" and held["no_tick"] is True and held["since_tick"] > 1, held
+others = [worker for worker in told["workers"] if worker is not held]
+assert others and not any(worker["no_tick"] for worker in others), others
+assert all(worker["since_tick"] is None for worker in others if worker["ticks"] in ("off", "rest", "none"))
+)",
+                                 json});
+    EXPECT_EQ(checked.code(), 0) << checked.err << json;
+    EXPECT_EQ(running.finish(), 0);
+}
 
 TEST(Ps, SoManyAtMost) {
     Running running({kUlts});

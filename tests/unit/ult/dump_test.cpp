@@ -20,7 +20,7 @@
 #include <sstream>
 
 #include "checked.h"
-#include "ult.hpp"
+#include "preempt.hpp"
 
 namespace {
 
@@ -667,6 +667,179 @@ TEST_F(DumpPlain, InASignalHandler) {
     sigaction(SIGURG, &before, nullptr);
 }
 
+// --- preemption and blocking calls --------------------------------------------------------------------------
+
+// The number before this text; -1: it is not there.
+long count_before(const std::string &text, const std::string &what) {
+    const std::size_t end = text.find(what);
+    if (end == std::string::npos)
+        return -1;
+    const std::size_t begin = text.find_last_not_of("0123456789", end - 1) + 1;
+    return begin < end ? std::stol(text.substr(begin, end - begin)) : -1;
+}
+
+class DumpReserves : public Interrupted {
+  protected:
+    void SetUp() override {
+        Interrupted::SetUp();
+        if (!is_to_be_had())
+            GTEST_SKIP() << "no process_vm_readv here";
+    }
+    void TearDown() override { unsetenv("THRUM_BLOCKS"); }
+    static std::string line() { return line_of(dump(), "preemption: "); }
+};
+
+TEST_F(DumpReserves, SaysThatNothingIsPreempted) {
+    const Preempting preempting(1, THRUM_PREEMPT_NONE, 0);
+    EXPECT_EQ(line(), "preemption: none");
+}
+
+void expect_own_blocks(bool by_donors) {
+    const Preempting preempting(2);
+    thrum_event_t end = THRUM_EVENT_INITIALIZER;
+    const auto line = [] { return line_of(dump(), "preemption: "); };
+    EXPECT_EQ(line().find("preemption: lend, signal " + std::to_string(SIGRTMIN + 4) + "; "), 0U) << line();
+    EXPECT_EQ(count_before(line(), " own thread block, "), 1) << "main's";
+    const long donors_before = count_before(line(), " donor");
+    {
+        std::vector<Thread> threads;
+        for (int i = 0; i < 3; i++)
+            threads.emplace_back([&] { thrum_event_wait(&end); }, THRUM_PREEMPT_OWN_TLS);
+        EXPECT_TRUE(eventually([&] { return count_before(line(), " own thread blocks, ") == 4; })) << line();
+        const long donors = count_before(line(), " donor");
+        EXPECT_EQ(donors >= donors_before + 3, by_donors) << line();
+        EXPECT_EQ(donors == 0, !by_donors) << line();
+        thrum_event_set(&end);
+    }
+    EXPECT_EQ(count_before(line(), " own thread block, "), 1) << line();
+    EXPECT_GE(count_before(line(), " spare; "), by_donors ? 0 : 3) << "they are kept for the next\n"
+                                                                   << line();
+    EXPECT_GT(count_before(line(), " spare to lend; "), 0) << line();
+}
+
+TEST_F(DumpReserves, CountsBlocks) {
+    expect_own_blocks(false);
+}
+
+TEST_F(DumpReserves, CountsDonors) {
+    setenv("THRUM_BLOCKS", "donors", 1);
+    expect_own_blocks(true);
+}
+
+TEST_F(DumpReserves, CountsCarriers) {
+    const Preempting preempting(1, THRUM_PREEMPT_KLT);
+    EXPECT_EQ(line().find("preemption: klt, "), 0U) << line();
+    EXPECT_GT(count_before(line(), " carriers, "), count_before(line(), " spare")) << line();
+}
+
+// While the caller runs, two that never wait are in the middle of what they compute.
+TEST_F(DumpReserves, CountsPreempted) {
+    const Preempting preempting(1);
+    EXPECT_EQ(count_before(line(), " preempted"), 0) << line();
+    std::atomic<bool> over{false};
+    std::atomic<int> begun{0};
+    {
+        const auto compute = [&] {
+            begun++;
+            wait_for(over);
+        };
+        const Thread one(compute), two(compute);
+        EXPECT_TRUE(eventually([&] { return begun == 2 && count_before(line(), " preempted") == 2; }))
+            << line();
+        over = true;
+    }
+    EXPECT_EQ(count_before(line(), " preempted"), 0) << line();
+}
+
+// On worker 1, in the queue.
+Light on_worker_1(const Light::Work &work) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    thrum_attr_set_flags(&attr, THRUM_SPAWN_QUEUED);
+    thrum_attr_set_worker(&attr, 1);
+    return Light(work, &attr);
+}
+
+// The thread that waits for its turn there, for which the ticks are on.
+bool tells_of_worker_1(const std::string &ticks) {
+    thrum_sleep(THRUM_MS);
+    return has(line_of(dump(), "1 "), " " + ticks + " ");
+}
+
+TEST_F(DumpReserves, SaysWhereSignalsAreBlocked) {
+    const Preempting preempting(2, THRUM_PREEMPT_LEND,
+                                5000); // so that it takes long until the mask is the worker's
+    std::atomic<bool> blocks{false}, over{false};
+    Light computes = on_worker_1([&] {
+        sigset_t one, before;
+        sigemptyset(&one);
+        sigaddset(&one, SIGUSR1);
+        pthread_sigmask(SIG_BLOCK, &one, &before);
+        blocks = true;
+        wait_for(over);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
+    EXPECT_TRUE(eventually([&] { return blocks.load(); }));
+    Light waits = on_worker_1([] {});
+    EXPECT_TRUE(eventually([] { return tells_of_worker_1("masked"); })) << dump();
+    over = true;
+    computes.join();
+    waits.join();
+}
+
+TEST_F(DumpReserves, WarnsOfAWorkerThatNoTickReaches) {
+    const Preempting preempting(2);
+    std::atomic<bool> blocks{false};
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    Light held = on_worker_1([&] {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        blocks = true;
+        read_a_byte(&ends[0]);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    });
+    EXPECT_TRUE(eventually([&] { return blocks.load(); }));
+    Light waits = on_worker_1([] {});
+    EXPECT_TRUE(eventually([] { return tells_of_worker_1("blocked"); })) << dump();
+    std::string text;
+    EXPECT_TRUE(eventually([&] {
+        thrum_sleep(20 * THRUM_MS);
+        text = dump();
+        return has(text, "\nNO TICK: worker 1 has had none for ");
+    })) << text;
+    EXPECT_TRUE(has(text, " s while it runs " + address_of(held.handle()))) << text;
+    EXPECT_TRUE(has(text, " blocks its signal\n")) << text;
+    EXPECT_EQ(count_of(text, "NO TICK"), 1U) << text;
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    held.join();
+    waits.join();
+    EXPECT_FALSE(has(dump(), "NO TICK")) << dump();
+    close(ends[0]);
+    close(ends[1]);
+}
+
+// The kernel threads of earlier calls may be there still.
+TEST_P(Dump, CountsBlockingCalls) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const auto says = [](const std::string &calls) {
+        return has(line_of(dump(), "blocking calls: "), "blocking calls: " + calls + " on ");
+    };
+    const auto call = [&] { EXPECT_EQ(thrum_blocking(read_a_byte, &ends[0], nullptr), 0); };
+    Light one(call), two(call);
+    EXPECT_TRUE(eventually([&] { return says("2"); })) << dump();
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_TRUE(eventually([&] { return says("1"); })) << dump();
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    one.join();
+    two.join();
+    EXPECT_TRUE(eventually([&] { return says("0"); })) << dump();
+    close(ends[0]);
+    close(ends[1]);
+}
+
 // --- counters -------------------------------------------------------------------------------------------------
 
 thrum_worker_counters all_counters() {
@@ -747,8 +920,8 @@ Counts printed(const std::string &text, unsigned worker) {
     for (unsigned i = 0; i <= worker + 1; i++)
         std::getline(lines, line);
     Counts counts{};
-    EXPECT_GT(line.size(), 51U) << text;
-    std::istringstream columns(line.substr(51)); // before them is text
+    EXPECT_GT(line.size(), 59U) << text;
+    std::istringstream columns(line.substr(59)); // before them is text
     for (uint64_t &count : counts)
         columns >> count;
     return counts;
