@@ -90,8 +90,9 @@ class [[nodiscard]] future {
     /* Moves it to a shared_future; include shared_future.hpp for it. */
     shared_future<T> share();
 
-    /* Runs f(this future) on a thread when it is ready: a future of what f returns. This one is not valid afterwards. The
-     * destructor of the new one waits if that of this one would have. */
+    /* Runs f(this future) on a thread when it is ready: a future of what f returns; if that is a future itself, of its value, for
+     * which no thread waits. This one is not valid afterwards. The destructor of the new one waits if that of this one would
+     * have. */
     template <class F>
     auto then(F &&f) {
         static_assert(std::is_invocable_v<std::decay_t<F>, future>, "it has to be callable with the future");
@@ -206,10 +207,21 @@ class promise {
 
 namespace detail {
 
-/* The state of what then() returns. It is also the continuation in the state of `source`, which holds it until it has run. */
+/* What then() gives a future of, where f returns R. */
+template <class R>
+struct unwrapped : std::type_identity<R> {};
+template <class T>
+struct unwrapped<future<T>> : std::type_identity<T> {};
+template <class R>
+using unwrapped_t = typename unwrapped<R>::type;
+
+/* The state of what then() returns. It is also the continuation in the state of `source`, which holds it until it has run; where
+ * f returns a future, afterwards in the state of that one. */
 template <class Source, class F>
-class then_state final : public state<std::invoke_result_t<F, Source>>, continuation {
-    using T = std::invoke_result_t<F, Source>;
+class then_state final : public state<unwrapped_t<std::invoke_result_t<F, Source>>>, continuation {
+    using R = std::invoke_result_t<F, Source>;
+    using T = unwrapped_t<R>;
+    static constexpr bool unwraps = !std::is_same_v<R, T>;
 
   public:
     template <class Callable>
@@ -234,21 +246,48 @@ class then_state final : public state<std::invoke_result_t<F, Source>>, continua
 
   private:
     static void run(continuation *self) {
-        const end end{static_cast<then_state *>(self)};
-        end.self->result.run([self = end.self]() -> T {
-            return std::invoke(std::move(self->work_), std::move(self->source_));
-        });
+        end end{static_cast<then_state *>(self)};
+        if constexpr (unwraps)
+            await_inner(end);
+        else
+            end.self->result.run([self = end.self]() -> T {
+                return std::invoke(std::move(self->work_), std::move(self->source_));
+            });
     }
-    struct end { /* also if the thread ends inside `work` */
-        then_state *self;
+    struct end {          /* also if the thread ends inside `work` */
+        then_state *self; /* null: the end is another thread's */
         ~end() {
+            if (self == nullptr)
+                return;
             self->publish();
             self->leave();
         }
     };
 
+    static void await_inner(end &end) requires unwraps {
+        then_state *const self = end.self;
+        outcome<void> called;
+        called.run([self] {
+            self->inner_ = std::invoke(std::move(self->work_), std::move(self->source_));
+            self->inner_.expect_outcome();
+        });
+        if (called.thrown() != nullptr) {
+            self->result.fail(called.thrown());
+            return;
+        }
+        self->instead = take_inner;
+        end.self = nullptr; /* another thread may take it, and free this, before await() returns */
+        if (!self->inner_.expect_outcome()->await(self))
+            take_inner(self);
+    }
+    static void take_inner(continuation *self) requires unwraps {
+        const end end{static_cast<then_state *>(self)};
+        end.self->result.run([self = end.self]() -> T { return self->inner_.get(); });
+    }
+
     Source source_;
     F work_;
+    [[no_unique_address]] std::conditional_t<unwraps, R, nothing> inner_; /* what f has returned */
 };
 
 /* The state of a thread that runs `work`; the thread holds it until it has ended. (`thrum ps` shows the template's first

@@ -49,7 +49,8 @@ class shared_future {
         return expect_held().wait_until(deadline);
     }
 
-    /* Runs f(a copy of this) on a thread when it is ready: a future of what f returns. */
+    /* Runs f(a copy of this) on a thread when it is ready: a future of what f returns, or, as future::then, of the value of
+     * the future that it returns. */
     template <class F>
     auto then(F &&f) const {
         static_assert(std::is_invocable_v<std::decay_t<F>, shared_future>,

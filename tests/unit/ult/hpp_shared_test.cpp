@@ -132,6 +132,57 @@ TEST_P(HppThen, GetsTheExceptionAndMayThrow) {
     EXPECT_THROW(thrum::future<int>().then([](thrum::future<int>) {}), thrum::future_error);
 }
 
+// A future of a future's value, whichever of the two is ready first.
+TEST_P(HppThen, UnwrapsAFuture) {
+    everywhere([] {
+        for (const bool is_ready : {true, false}) {
+            thrum::promise<Counted> inner;
+            if (is_ready)
+                inner.set_value(Counted(5));
+            auto last = thrum::async([] { return 1; }).then([&inner](thrum::future<int> one) {
+                EXPECT_EQ(one.get(), 1);
+                return inner.get_future();
+            });
+            static_assert(std::is_same_v<decltype(last), thrum::future<Counted>>);
+            if (!is_ready) {
+                EXPECT_EQ(last.wait_for(10us), thrum::future_status::timeout);
+                inner.set_value(Counted(5));
+            }
+            EXPECT_EQ(last.get().value(), 5);
+        }
+    });
+    thrum::future<void> thrown = thrum::async([] {}).then(
+        [](thrum::future<void>) { return thrum::async([]() -> void { throw Thrown(); }); });
+    EXPECT_THROW(thrown.get(), Thrown);
+    thrum::future<int> threw =
+        thrum::async([] {}).then([](thrum::future<void>) -> thrum::future<int> { throw Thrown(); });
+    EXPECT_THROW(threw.get(), Thrown);
+    thrum::future<int> none =
+        thrum::async([] {}).then([](thrum::future<void>) { return thrum::future<int>(); });
+    EXPECT_THROW(none.get(), thrum::future_error);
+    int place = 0;
+    thrum::future<int &> reference = thrum::async([] {}).then(
+        [&place](thrum::future<void>) { return thrum::async([&place]() -> int & { return place; }); });
+    EXPECT_EQ(&reference.get(), &place);
+    thrum::future<int> exited =
+        thrum::async([] {}).then([](thrum::future<void>) -> thrum::future<int> { thrum_exit(nullptr); });
+    EXPECT_THROW(exited.get(), thrum::future_error) << "as of a broken promise";
+}
+
+// Its thread uses this frame.
+TEST_P(HppThen, WaitsForTheInnerFutureAtTheEnd) {
+    std::atomic<int> ended{0};
+    {
+        const auto last = thrum::async([] {}).then([&ended](thrum::future<void>) {
+            return thrum::async([&ended] {
+                thrum::this_thread::sleep_for(1ms);
+                ended++;
+            });
+        });
+    }
+    EXPECT_EQ(ended, 1);
+}
+
 // The thread of async() uses this frame.
 TEST_P(HppThen, IsWaitedForWhereTheFutureIs) {
     std::atomic<int> ended{0};
