@@ -89,6 +89,13 @@ int thrum_timer_start(thrum_timer_t *timer, uint64_t expiry, uint64_t period, vo
  * still stop it; EPERM the caller is a tasklet or a scheduler and would have to wait: likewise; ESRCH as thrum_join. */
 int thrum_timer_stop(thrum_timer_t *timer);
 
+/* The same, but the caller waits for the running call at most until `deadline`. After ETIMEDOUT no further call begins, and the
+ * timer must still be stopped, as after EDEADLK.
+ *
+ * From: ULT, external.
+ * Errors: as thrum_timer_stop; ETIMEDOUT. */
+int thrum_timer_stop_until(thrum_timer_t *timer, uint64_t deadline);
+
 /* --- one-shot calls ----------------------------------------------------------------------------------- */
 
 /*     static void give_up(void *event) {
@@ -137,6 +144,13 @@ int thrum_join_until(thrum_t thread, void **result, uint64_t deadline);
  * From: ULT, external.
  * Errors: as thrum_join; EBUSY it has not ended. */
 int thrum_try_join(thrum_t thread, void **result);
+
+/* As thrum_join_until and thrum_try_join, but the handle stays valid, as after thrum_join_keep.
+ *
+ * From: ULT, external.
+ * Errors: as those. */
+int thrum_join_keep_until(thrum_t thread, void **result, uint64_t deadline);
+int thrum_try_join_keep(thrum_t thread, void **result);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -70,6 +70,10 @@ int thrum_blocking_until(void *(*fn)(void *), void *arg, void **result, uint64_t
  * preemption; ENOMEM; EPERM the caller is a tasklet or a scheduler. After Argobots' ABT_xstream_create. */
 int thrum_worker_add(unsigned *number);
 
+/* The same, but the caller waits at most until `deadline` (ns, <thrum/time.h>) while other threads add or stop workers, which
+ * may last as long as a stop. From: ULT, external. Errors: as thrum_worker_add; ETIMEDOUT: then no worker was added. */
+int thrum_worker_add_until(unsigned *number, uint64_t deadline);
+
 /* Stops a worker when the thread that it runs next waits, yields, ends or is preempted; returns when its kernel thread has
  * ended. Its threads, sleeping ones included, go to the other workers; its scheduler (thrum_worker_set_sched) is free for
  * another worker. The caller may be a ULT on that worker. thrum_fini waits for a stop that is under way.

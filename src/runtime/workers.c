@@ -368,15 +368,20 @@ int workers_adopt(struct thrum_unit *primary) {
     return error;
 }
 
-int thrum_worker_add(unsigned *number) {
+int thrum_worker_add_until(unsigned *number, uint64_t deadline) {
     if (!unit_here_may_wait())
         return EPERM;
-    thrum_mutex_lock(&change.mutex);
+    if (thrum_mutex_lock_until(&change.mutex, deadline) != 0)
+        return ETIMEDOUT;
     thrum_mutex_lock(&change.slots);
     int error = change.open ? add(number) : ESRCH;
     thrum_mutex_unlock(&change.slots);
     thrum_mutex_unlock(&change.mutex);
     return error;
+}
+
+int thrum_worker_add(unsigned *number) {
+    return thrum_worker_add_until(number, TIMER_NEVER);
 }
 
 int thrum_worker_stop_until(unsigned number, uint64_t deadline) {

@@ -188,6 +188,10 @@ int thrum_try_join(thrum_t unit, void **result) {
     return try_join(unit, result, false);
 }
 
+int thrum_try_join_keep(thrum_t unit, void **result) {
+    return try_join(unit, result, true);
+}
+
 struct join_wait {
     struct timed_wait timed_wait;
     struct thrum_unit *unit;
@@ -238,6 +242,10 @@ static int join_until(thrum_t unit, void **result, uint64_t deadline, bool keep)
 
 int thrum_join_until(thrum_t unit, void **result, uint64_t deadline) {
     return deadline != TIMER_NEVER ? join_until(unit, result, deadline, false) : thrum_join(unit, result);
+}
+
+int thrum_join_keep_until(thrum_t unit, void **result, uint64_t deadline) {
+    return deadline != TIMER_NEVER ? join_until(unit, result, deadline, true) : thrum_join_keep(unit, result);
 }
 
 int thrum_detach(thrum_t unit) {

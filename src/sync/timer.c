@@ -72,7 +72,7 @@ int thrum_timer_start(thrum_timer_t *object, uint64_t expiry, uint64_t period, v
     return thrum_spawn(&timer->thread, &attr, run, timer);
 }
 
-int thrum_timer_stop(thrum_timer_t *object) {
+int thrum_timer_stop_until(thrum_timer_t *object, uint64_t deadline) {
     if (is_null(object))
         return EINVAL;
     struct program_timer *timer = timer_of(object);
@@ -86,8 +86,12 @@ int thrum_timer_stop(thrum_timer_t *object) {
         return ESRCH;
     }
     thrum_event_set(&timer->stop);
-    int error = is_within ? EDEADLK : thrum_join(timer->thread, NULL);
+    int error = is_within ? EDEADLK : thrum_join_until(timer->thread, NULL, deadline);
     if (error == 0)
         timer->thread = NULL;
     return error;
+}
+
+int thrum_timer_stop(thrum_timer_t *timer) {
+    return thrum_timer_stop_until(timer, UINT64_MAX);
 }

@@ -16,6 +16,8 @@
 #define THRUM_HPP_BRANCH_HPP
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <new>
 #include <type_traits>
@@ -60,7 +62,24 @@ class [[nodiscard]] branch {
         return outcome_.take();
     }
 
+    /* True: the thread has ended, or none could be created: join() does not wait. False: the deadline has come first. */
+    template <class Rep, class Period>
+    bool wait_for(const std::chrono::duration<Rep, Period> &span) {
+        return wait_by(detail::deadline_after(span)) == 0;
+    }
+    template <class Clock, class Duration>
+    bool wait_until(const std::chrono::time_point<Clock, Duration> &deadline) {
+        return detail::wait_until(deadline, [this](std::uint64_t ns) { return wait_by(ns); }) == 0;
+    }
+
   private:
+    int wait_by(std::uint64_t deadline) {
+        const int error = handle_ != nullptr ? thrum_join_keep_until(handle_, nullptr, deadline) : 0;
+        if (error != ETIMEDOUT)
+            detail::check(error, "thrum::branch::wait_until", detail::join_reasons);
+        return error;
+    }
+
     int start() { return thrum_spawn(&handle_, nullptr, run, this); }
 
     static void *run(void *arg) {

@@ -7,15 +7,19 @@
  *         counter++;
  *     }
  *     const int answer = thrum::blocking([] { return std::getchar(); }); // on a kernel thread kept for such calls
+ *     const std::optional<int> soon = thrum::blocking_for(std::chrono::seconds(1), [] { return std::getchar(); });
  *     const thrum::scheduled_call later(std::chrono::seconds(1), [] { std::puts("late"); }); // cancelled with its block
  */
 #ifndef THRUM_HPP_GUARDS_HPP
 #define THRUM_HPP_GUARDS_HPP
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -62,6 +66,81 @@ auto blocking(F &&f) -> std::invoke_result_t<F> {
     };
     detail::check(thrum_blocking(call::run, &call, nullptr), "thrum::blocking", reasons);
     return call.outcome.take();
+}
+
+namespace detail {
+
+/* A call that its caller may leave behind: the later of the two frees it. */
+template <class Work>
+class lasting_call : public made_in_block {
+  public:
+    using result = std::invoke_result_t<Work>;
+
+    template <class F>
+    explicit lasting_call(F &&f) : work_(std::forward<F>(f)) {}
+
+    /* What it returns, or true; empty, or false, at the deadline. Frees it, or leaves that to the call. */
+    auto wait_by(std::uint64_t deadline) {
+        static constexpr reason reasons[] = {
+            {EAGAIN, "no kernel thread is available"},
+            {EPERM, "a tasklet or a scheduler cannot wait"},
+        };
+        struct mine {
+            lasting_call *self;
+            int holders = 1;
+            ~mine() { self->leave(holders); }
+        } held{this};
+        const int error = thrum_blocking_until(run, this, nullptr, deadline);
+        if (error != 0 && error != ETIMEDOUT)
+            held.holders = 2; /* it does not run */
+        if (error != ETIMEDOUT)
+            check(error, "thrum::blocking_until", reasons);
+        if constexpr (std::is_void_v<result>) {
+            if (error == 0)
+                outcome_.take();
+            return error == 0;
+        } else {
+            return error == 0 ? std::optional<result>(outcome_.take()) : std::nullopt;
+        }
+    }
+
+  private:
+    static void *run(void *self) {
+        auto *it = static_cast<lasting_call *>(self);
+        it->outcome_.run(std::move(it->work_));
+        it->leave(1);
+        return nullptr;
+    }
+    void leave(int holders) {
+        if (holders_.fetch_sub(holders, std::memory_order_acq_rel) == holders)
+            delete this;
+    }
+
+    Work work_;
+    outcome<result> outcome_;
+    std::atomic<int> holders_{2}; /* the caller and the call */
+};
+
+template <class F>
+auto blocking_by(std::uint64_t deadline, F &&f) {
+    using call = lasting_call<std::decay_t<F>>;
+    static_assert(!std::is_reference_v<typename call::result>,
+                  "the referred object may not outlive the call");
+    return (new call(std::forward<F>(f)))->wait_by(deadline);
+}
+
+} // namespace detail
+
+/* As blocking(), but the caller waits at most until the deadline. They return a std::optional of what f returns, or if that is
+ * void, a bool. After the deadline it is empty, or false. The call cannot be stopped: it continues with its own copy of f, and
+ * what it then returns or throws is dropped. So f must refer to nothing that goes with the caller's frame. */
+template <class Rep, class Period, class F>
+auto blocking_for(const std::chrono::duration<Rep, Period> &span, F &&f) {
+    return detail::blocking_by(detail::deadline_after(span), std::forward<F>(f));
+}
+template <class Duration, class F>
+auto blocking_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &deadline, F &&f) {
+    return detail::blocking_by(detail::nanoseconds_of(deadline.time_since_epoch()), std::forward<F>(f));
 }
 
 /* thrum_call_at: f() is called once, by a tasklet, so it must neither wait nor throw. The destructor cancels the call, or waits

@@ -164,6 +164,12 @@ class once_flag {
   private:
     template <class F, class... Args>
     friend void call_once(once_flag &flag, F &&f, Args &&...args);
+    template <class Rep, class Period, class F, class... Args>
+    friend bool call_once_for(once_flag &flag, const std::chrono::duration<Rep, Period> &span, F &&f,
+                              Args &&...args);
+    template <class Clock, class Duration, class F, class... Args>
+    friend bool call_once_until(once_flag &flag, const std::chrono::time_point<Clock, Duration> &deadline,
+                                F &&f, Args &&...args);
     thrum_once_t native_ = THRUM_ONCE_INITIALIZER;
 };
 
@@ -173,6 +179,24 @@ void call_once(once_flag &flag, F &&f, Args &&...args) {
     auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
     thrum_once_call(
         &flag.native_, [](void *arg) { (*static_cast<decltype(call) *>(arg))(); }, &call);
+}
+
+/* As call_once. False: another thread's call has not returned by the deadline. The caller's own call is not stopped then. */
+template <class Rep, class Period, class F, class... Args>
+bool call_once_for(once_flag &flag, const std::chrono::duration<Rep, Period> &span, F &&f, Args &&...args) {
+    auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
+    return thrum_once_call_until(
+               &flag.native_, [](void *arg) { (*static_cast<decltype(call) *>(arg))(); }, &call,
+               detail::deadline_after(span)) == 0;
+}
+template <class Clock, class Duration, class F, class... Args>
+bool call_once_until(once_flag &flag, const std::chrono::time_point<Clock, Duration> &deadline, F &&f,
+                     Args &&...args) {
+    auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
+    return detail::wait_until(deadline, [&](std::uint64_t ns) {
+               return thrum_once_call_until(
+                   &flag.native_, [](void *arg) { (*static_cast<decltype(call) *>(arg))(); }, &call, ns);
+           }) == 0;
 }
 
 } // namespace thrum

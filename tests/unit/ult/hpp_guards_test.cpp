@@ -68,6 +68,39 @@ TEST_P(HppGuards, BlockingReturnsAndThrows) {
     });
 }
 
+// What it then returns or throws is dropped, with its copy of the function.
+TEST_P(HppGuards, BlockingIsWaitedForUntilADeadline) {
+    everywhere([] {
+        EXPECT_EQ(thrum::blocking_for(1h, [] { return 7; }), 7);
+        EXPECT_EQ(
+            **thrum::blocking_until(std::chrono::steady_clock::now() + 1h,
+                                    [only = std::make_unique<int>(8)]() mutable { return std::move(only); }),
+            8);
+        EXPECT_TRUE(thrum::blocking_for(1h, [] {}));
+        EXPECT_THROW(thrum::blocking_for(1h, [] { throw std::runtime_error("it"); }), std::runtime_error);
+        struct shared {
+            std::atomic<bool> end{false}, over{false};
+        };
+        for (const bool throws : {false, true}) {
+            const auto state = std::make_shared<shared>();
+            const auto wait = [state, throws] {
+                while (!state->end)
+                    std::this_thread::sleep_for(100us);
+                state->over = true;
+                if (throws)
+                    throw std::runtime_error("dropped");
+                return 9;
+            };
+            EXPECT_EQ(thrum::blocking_for(1ms, wait), std::nullopt);
+            EXPECT_FALSE(thrum::blocking_until(std::chrono::steady_clock::now() + 1ms, [wait] { wait(); }));
+            EXPECT_FALSE(state->over);
+            EXPECT_EQ(state.use_count(), 4) << "this, the function, and the copies of two calls";
+            state->end = true;
+            EXPECT_TRUE(eventually([&] { return state->over && state.use_count() == 2; }));
+        }
+    });
+}
+
 TEST_P(HppGuards, CallsAreMadeOrCancelledWithTheirBlock) {
     everywhere([] {
         std::atomic<int> calls{0};

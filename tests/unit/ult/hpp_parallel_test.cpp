@@ -33,6 +33,18 @@ TEST_P(HppBranch, ReturnsWhatItsFunctionDoes) {
         thrum::branch reference([&place]() -> int & { return place; });
         EXPECT_EQ(&reference.join(), &place);
         thrum::branch throws([]() -> int { throw Thrown("in a branch"); });
+        thrum::event end;
+        thrum::branch waits([&end] {
+            end.wait();
+            return 8;
+        });
+        EXPECT_FALSE(waits.wait_for(1ms));
+        EXPECT_FALSE(waits.wait_until(std::chrono::system_clock::now() + 1ms));
+        end.set();
+        EXPECT_TRUE(waits.wait_for(1h));
+        EXPECT_TRUE(waits.wait_until(std::chrono::steady_clock::time_point::min())) << "it has ended";
+        EXPECT_EQ(waits.join(), 8);
+        EXPECT_TRUE(waits.wait_for(0s)) << "it was joined";
         EXPECT_THROW(throws.join(), Thrown);
         {
             const thrum::branch forgotten([] { throw Thrown(); });

@@ -115,6 +115,32 @@ TEST_P(HppMutex, OnceIsOnce) {
     EXPECT_EQ(thrown, 1);
 }
 
+TEST_P(HppMutex, OnceIsWaitedForUntilADeadline) {
+    in_ult([] {
+        thrum::once_flag flag;
+        thrum::event begun, end;
+        thrum::thread first([&] {
+            thrum::call_once(flag, [&] {
+                begun.set();
+                end.wait();
+            });
+        });
+        begun.wait();
+        int calls = 0;
+        const auto count = [&calls](int by) { calls += by; };
+        EXPECT_FALSE(thrum::call_once_for(flag, 1ms, count, 1));
+        EXPECT_FALSE(thrum::call_once_until(flag, std::chrono::steady_clock::now() + 1ms, count, 1));
+        EXPECT_FALSE(thrum::call_once_until(flag, std::chrono::system_clock::now() + 1ms, count, 1));
+        end.set();
+        EXPECT_TRUE(thrum::call_once_for(flag, 1h, count, 1));
+        EXPECT_EQ(calls, 0) << "the first has called";
+        thrum::once_flag another;
+        EXPECT_THROW(thrum::call_once_for(another, 0s, [] { throw Thrown(); }), Thrown);
+        EXPECT_TRUE(thrum::call_once_until(another, std::chrono::steady_clock::time_point::min(), count, 2));
+        EXPECT_EQ(calls, 2);
+    });
+}
+
 ULT_OVER_WORKERS(HppMutex);
 
 // --- unlocking --------------------------------------------------------------------------------------------

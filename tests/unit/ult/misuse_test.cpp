@@ -72,6 +72,8 @@ TEST_F(AfterTheRuntime, HandlesAreGone) {
         EXPECT_EQ(thrum_join_keep(thread, nullptr), ESRCH);
         EXPECT_EQ(thrum_join_until(thread, nullptr, thrum_now() + THRUM_MS), ESRCH);
         EXPECT_EQ(thrum_try_join(thread, nullptr), ESRCH);
+        EXPECT_EQ(thrum_join_keep_until(thread, nullptr, thrum_now() + THRUM_MS), ESRCH);
+        EXPECT_EQ(thrum_try_join_keep(thread, nullptr), ESRCH);
         EXPECT_EQ(thrum_detach(thread), ESRCH);
         EXPECT_EQ(thrum_revive(thread, nothing, nullptr), ESRCH);
         EXPECT_EQ(thrum_resume(thread), ESRCH);

@@ -118,6 +118,25 @@ TEST_P(ProgramTimer, FromWithinItEndsTheCallsButIsNotStopped) {
     EXPECT_EQ(calls.count, 1);
 }
 
+TEST_P(ProgramTimer, IsStoppedUntilADeadline) {
+    thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
+    Calls calls(thrum_now(), THRUM_US);
+    thrum_event_t end = THRUM_EVENT_INITIALIZER;
+    calls.work = [&] { thrum_event_wait(&end); };
+    EXPECT_EQ(thrum_timer_stop_until(&timer, UINT64_MAX), EINVAL);
+    ASSERT_EQ(thrum_timer_start(&timer, calls.first, calls.period, Calls::call, &calls), 0);
+    EXPECT_TRUE(eventually([&] { return calls.count > 0; }));
+    EXPECT_EQ(thrum_timer_stop_until(&timer, 0), ETIMEDOUT);
+    const uint64_t deadline = thrum_now() + THRUM_MS;
+    EXPECT_EQ(thrum_timer_stop_until(&timer, deadline), ETIMEDOUT);
+    EXPECT_GE(thrum_now(), deadline);
+    EXPECT_EQ(thrum_timer_start(&timer, 0, 0, Calls::call, &calls), EBUSY) << "it is not stopped";
+    thrum_event_set(&end);
+    EXPECT_EQ(thrum_timer_stop_until(&timer, thrum_now() + 3600 * THRUM_S), 0);
+    EXPECT_EQ(calls.count, 1) << "no further call began";
+    EXPECT_EQ(thrum_timer_stop(&timer), EINVAL);
+}
+
 TEST_P(ProgramTimer, OfExternalKernelThreads) {
     Calls calls(thrum_now(), 100 * THRUM_US);
     int started = -1, stopped = -1;

@@ -421,6 +421,32 @@ TEST_P(TimedJoin, TryJoin) {
     });
 }
 
+TEST_P(TimedJoin, TheHandleMayBeKept) {
+    everywhere([] {
+        std::atomic<bool> end{false};
+        void *result = nullptr;
+        const thrum_t thread = spawn(wait_for_flag, &end);
+        EXPECT_EQ(thrum_try_join_keep(thread, &result), EBUSY);
+        const uint64_t deadline = thrum_now() + THRUM_MS;
+        EXPECT_EQ(thrum_join_keep_until(thread, &result, deadline), ETIMEDOUT);
+        EXPECT_NOT_EARLY(deadline);
+        EXPECT_EQ(result, nullptr);
+        end = true;
+        EXPECT_EQ(thrum_join_keep_until(thread, &result, thrum_now() + kHour), 0);
+        EXPECT_EQ(result, &end);
+        result = nullptr;
+        EXPECT_EQ(thrum_try_join_keep(thread, &result), 0);
+        EXPECT_EQ(result, &end);
+        EXPECT_EQ(thrum_join_keep_until(thread, nullptr, UINT64_MAX), 0);
+        EXPECT_EQ(thrum_revive(thread, wait_for_flag, &end), 0) << "the handle is valid still";
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    });
+    in_ult([] {
+        EXPECT_EQ(thrum_join_keep_until(thrum_self(), nullptr, thrum_now() + THRUM_MS), EDEADLK);
+        EXPECT_EQ(thrum_try_join_keep(thrum_self(), nullptr), EDEADLK);
+    });
+}
+
 // The deadline and the end come at about the same time.
 void join_about_when_it_ends(unsigned seed, std::atomic<int> &timed_out) {
     std::mt19937 random{seed};

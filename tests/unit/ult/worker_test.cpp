@@ -224,6 +224,35 @@ TEST_P(WorkerInTurn, IsWaitedForUntilADeadline) {
     expect_stops(number);
 }
 
+// Another thread waits for a worker to stop, and no worker is added meanwhile.
+TEST_P(WorkerInTurn, IsAddedUntilADeadline) {
+    const unsigned number = add();
+    External([number] {
+        BusyWorker busy(number);
+        std::atomic<int> stopped{-1};
+        External stops([&] { stopped = thrum_worker_stop(number); });
+        EXPECT_TRUE(eventually([] {
+            unsigned other = ~0U;
+            const int error = thrum_worker_add_until(&other, thrum_now() + 100 * THRUM_US);
+            if (error == 0) /* it does not stop one yet */
+                expect_stops(other);
+            return error == ETIMEDOUT;
+        }));
+        unsigned other = ~0U;
+        const uint64_t moment = thrum_now() + THRUM_MS;
+        EXPECT_EQ(thrum_worker_add_until(&other, moment), ETIMEDOUT);
+        EXPECT_GE(thrum_now(), moment);
+        EXPECT_EQ(other, ~0U);
+        EXPECT_EQ(stopped, -1);
+        busy.over = true;
+        busy.thread.join();
+        EXPECT_EQ(thrum_worker_add_until(&other, UINT64_MAX), 0);
+        stops.join();
+        EXPECT_EQ(stopped, 0);
+        expect_stops(other);
+    }).join();
+}
+
 // No thread waits for it any more when it has stopped: the next user of the number joins it, or the runtime's end.
 TEST_P(WorkerInTurn, AWorkerNotWaitedForIsJoinedByTheNext) {
     const unsigned number = add();
