@@ -58,7 +58,8 @@ thrum_trace_timestamp begin_of(const std::map<std::uint32_t, TraceWatch::Ring> &
 
 } // namespace
 
-TraceWatch::TraceWatch(pid_t pid) : pid_(pid), source_{read, this, 0}, begin_(now()), end_(begin_) {}
+TraceWatch::TraceWatch(pid_t pid)
+    : pid_(pid), source_{read, this, 0, nullptr, 0}, begin_(now()), end_(begin_) {}
 
 bool TraceWatch::read(void *watch, std::uint64_t address, void *to, std::size_t size) {
     return elf::read_process(static_cast<TraceWatch *>(watch)->pid_, address, to, size);
