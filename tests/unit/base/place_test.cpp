@@ -194,10 +194,11 @@ TEST_F(Place, TheJoinersCpuIsPassedUpAfterAJobBeganLateThere) {
 // Made-up times to come, of a CPU that no test runs on.
 class Crowd : public Place {
   protected:
-    // The first slice of others only makes it begin to look.
+    // Long after the last test, whose window is over then. The first slice of others only makes it begin to look.
     void SetUp() override {
+        static uint64_t tests;
         Place::SetUp();
-        now_ = arch_ticks() + us(1000000000);
+        now_ = arch_ticks() + us(1000000000 + 100000000 * ++tests);
         take(0, 10000);
         ASSERT_FALSE(dense());
     }
