@@ -14,7 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
+#include "tools/text.hpp"
 
 namespace {
 
@@ -95,10 +96,6 @@ struct Mode {
     bool reuses;
 };
 
-struct Results {
-    std::vector<double> rate, cpu, speedup, cpu_speedup, served;
-};
-
 std::vector<Mode> modes(const std::string &library) {
     std::vector<Mode> list = {{"default", {}, false}, {"reuse", bench::Environment().preload(library), true}};
     for (const char *name : {"standby", "standby-helping", "stacks"}) {
@@ -110,68 +107,53 @@ std::vector<Mode> modes(const std::string &library) {
     return list;
 }
 
-// One turn: each mode once, beginning with another one each time.
-void measure_all(const std::vector<Mode> &list, const std::vector<std::string> &words, unsigned turn,
-                 std::vector<Results> &results) {
-    std::vector<bench::Sample> samples(list.size());
-    for (std::size_t i = 0; i < list.size(); i++) {
-        const std::size_t which = (turn + i) % list.size();
-        samples[which] = bench::measure(words, list[which].environment, list[which].reuses);
-    }
-    for (std::size_t i = 0; i < list.size(); i++) {
-        const bench::Sample &sample = samples[i];
-        const double served = list[i].reuses ? sample.reused : sample.created;
-        results[i].rate.push_back(sample.per_second() / 1e3);
-        results[i].cpu.push_back(sample.cpu_us_each());
-        results[i].speedup.push_back(sample.per_second() / samples[0].per_second());
-        results[i].cpu_speedup.push_back(samples[0].cpu_us_each() / sample.cpu_us_each());
-        results[i].served.push_back(std::min(100.0, served / sample.operations * 100));
-    }
+// In percent.
+double served(const bench::Sample &sample, const Mode &mode) {
+    return std::min(100.0, (mode.reuses ? sample.reused : sample.created) / sample.operations * 100);
 }
 
 bench::Table empty_table() {
-    return {
-        "alternatives",
-        "Threads created and joined: median [95 % interval, or lowest and highest where there are fewer than "
-        "6 rounds]",
-        {{"life_us", "work", "µs/thread", 0},
-         {"creators", "creators", "", 0},
-         {"at_once", "at once", "threads", 0},
-         {"mode", "mode", "", 0},
-         {"per_s", "rate", "1000/s", 1},
-         {"speedup", "rate", "× default", 2},
-         {"cpu_us", "CPU", "µs/thread", 1},
-         {"cpu_speedup", "CPU", "× default", 2},
-         {"served", "served", "%", 0}},
-        {}};
+    return {"alternatives",
+            std::string("Threads created and joined") + bench::kMedians,
+            {{"life_us", "work", "µs/thread", 0},
+             {"creators", "creators", "", 0},
+             {"at_once", "at once", "threads", 0},
+             {"mode", "mode", "", 0},
+             {"per_s", "rate", "1000/s", 1},
+             {"speedup", "rate", "× default", 2},
+             {"cpu_us", "CPU", "µs/thread", 1},
+             {"cpu_speedup", "CPU", "× default", 2},
+             {"served", "served", "%", 0}},
+            {}};
 }
 
 void body(const bench::Options &options) {
-    const double seconds = options.numbers[0], rounds = options.numbers[1];
     const std::vector<Mode> list = modes(options.library);
     const double speed = steps_per_us();
     bench::Report report(options);
     bench::Table table = empty_table();
+    const auto rate = &bench::Sample::thousands_per_second;
+    const auto cpu = &bench::Sample::cpu_us_each;
     for (const double life : kLives)
         for (const Shape &shape : kShapes) {
-            std::vector<Results> results(list.size());
             const std::vector<std::string> words = {
                 std::to_string(shape.creators), std::to_string(shape.at_once),
-                std::to_string(static_cast<std::uint64_t>(life * speed)), std::to_string(seconds)};
-            for (unsigned turn = 0; turn < rounds; turn++) {
-                bench::progress(std::to_string(static_cast<int>(life)) + " µs, " +
-                                std::to_string(shape.creators) + " creators, " +
-                                std::to_string(shape.at_once) + " at once, round " + std::to_string(turn));
-                measure_all(list, words, turn, results);
-            }
+                std::to_string(static_cast<std::uint64_t>(life * speed)), std::to_string(options.numbers[0])};
+            bench::Turns turns{options.numbers[1], {}};
+            for (const Mode &mode : list)
+                turns.variants.push_back(thrum::fixed(life, 0) + " µs, " + words[0] + " creators, " +
+                                         words[1] + " at once, " + mode.name);
+            const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t which, std::size_t) {
+                return bench::measure(words, list[which].environment, list[which].reuses);
+            });
             for (std::size_t i = 0; i < list.size(); i++) {
-                const Results &r = results[i];
-                table.rows.push_back(
-                    {life, static_cast<double>(shape.creators), static_cast<double>(shape.at_once),
-                     list[i].name, bench::estimate(r.rate),
-                     i == 0 ? bench::Cell("1") : bench::estimate(r.speedup), bench::estimate(r.cpu),
-                     i == 0 ? bench::Cell("1") : bench::estimate(r.cpu_speedup),
-                     i == 0 ? bench::Cell("") : bench::estimate(r.served).median});
+                const bool base = i == 0;
+                const auto share = [&](const bench::Sample &sample) { return served(sample, list[i]); };
+                table.rows.push_back({life, static_cast<double>(shape.creators),
+                                      static_cast<double>(shape.at_once), list[i].name, rounds.of(i, rate),
+                                      base ? bench::Cell("1") : rounds.ratio(i, 0, rate), rounds.of(i, cpu),
+                                      base ? bench::Cell("1") : rounds.ratio(0, i, cpu),
+                                      base ? bench::Cell("") : rounds.of(i, share).median});
             }
         }
     report.note("× default: times more threads per second, or times less CPU time; below 1 the mode loses.");

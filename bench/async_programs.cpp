@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "pairs.hpp"
+#include "tools/text.hpp"
 
 namespace {
 
@@ -46,7 +47,7 @@ const std::vector<Program> &programs() {
 
 bench::Table empty_table() {
     return {"async_programs",
-            "std::async programs: median [95 % interval, or lowest and highest where that is no wider]",
+            std::string("std::async programs") + bench::kMedians,
             {{"program", "program", "", 0},
              {"arguments", "arguments", "", 0},
              {"threads", "threads", "", 0},
@@ -67,11 +68,6 @@ bench::Cell paper(const Program &program, double value) {
     return program.paper_cache_ms > 0 ? bench::Cell(value) : bench::Cell("-");
 }
 
-bench::Estimate speedup(const std::vector<bench::Pair> &pairs, double (*value)(const bench::Measured &)) {
-    return bench::over(pairs,
-                       [&](const bench::Pair &pair) { return value(pair.plain) / value(pair.cached); });
-}
-
 // The result of the program when it makes no threads.
 std::string serial_checksum(Words command) {
     command.emplace_back("serial");
@@ -87,20 +83,18 @@ void add_program(bench::Table &table, const Program &program, const bench::Optio
     if (command[0].empty())
         throw bench::Failure(std::string("programs/") + program.name + " is not built");
     command.insert(command.end(), arguments.begin(), arguments.end());
-    std::string shown;
-    for (const std::string &word : arguments)
-        shown += (shown.empty() ? "" : " ") + word;
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
+    const std::string shown = thrum::shell_line(arguments);
     // At its smallest a program makes so few threads that on a busy machine all may be there before one has ended.
     const bool reuses = program.reuses && !options.quick;
-    const auto pairs =
-        bench::run_pairs({program.label, command, serial_checksum(command), reuses}, options.library, rounds);
-    table.rows.push_back({std::string(program.label), shown, bench::of_plain(pairs, bench::threads).median,
-                          bench::of_plain(pairs, bench::wall_ms), bench::of_cached(pairs, bench::wall_ms),
-                          speedup(pairs, bench::wall_ms),
-                          bench::of_plain(pairs, bench::process_cpu_ms).median,
-                          bench::of_cached(pairs, bench::process_cpu_ms).median,
-                          speedup(pairs, bench::process_cpu_ms), speedup(pairs, bench::process_wall_ms),
+    const auto pairs = bench::run_pairs({program.label, command, serial_checksum(command), reuses},
+                                        options.library, options.numbers[0]);
+    using bench::kCached, bench::kPlain, bench::Measured;
+    const auto speedup = [&](const auto &of) { return pairs.ratio(kPlain, kCached, of); };
+    table.rows.push_back({program.label, shown, pairs.of(kPlain, &Measured::threads).median,
+                          pairs.of(kPlain, &Measured::wall_ms), pairs.of(kCached, &Measured::wall_ms),
+                          speedup(&Measured::wall_ms), pairs.of(kPlain, &Measured::process_cpu_ms).median,
+                          pairs.of(kCached, &Measured::process_cpu_ms).median,
+                          speedup(&Measured::process_cpu_ms), speedup(&Measured::process_wall_ms),
                           paper(program, program.paper_default_ms), paper(program, program.paper_cache_ms),
                           paper(program, program.paper_default_ms / program.paper_cache_ms)});
 }

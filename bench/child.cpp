@@ -15,6 +15,7 @@
 
 #include "common.hpp"
 #include "tools/clock.hpp"
+#include "tools/text.hpp"
 #include "tools/words.hpp"
 
 extern char **environ;
@@ -92,6 +93,35 @@ Ended run(const std::vector<std::string> &command, const Environment &environmen
         throw Failure("cannot start " + command[0] + ": " + std::strerror(error));
     ended.cpu_us = (thrum::seconds_of(usage.ru_utime) + thrum::seconds_of(usage.ru_stime)) * 1e6;
     return ended;
+}
+
+Ended run_well(const std::vector<std::string> &command, const Environment &environment, bool read_output) {
+    Ended ended = run(command, environment, read_output);
+    if (ended.status != 0) {
+        const bool is_own = command.size() > 1 && command[1] == kWork;
+        throw Failure((is_own ? "a measuring process" : thrum::shell_line(command)) +
+                      " failed (wait status " + std::to_string(ended.status) + ")");
+    }
+    return ended;
+}
+
+std::array<Environment, 2> without_and_with(const std::string &library) {
+    std::array<Environment, 2> both;
+    both[kCached].preload(library);
+    return both;
+}
+
+std::string word_of(double number) {
+    std::ostringstream word;
+    word.precision(12);
+    word << number;
+    return word.str();
+}
+
+std::vector<std::string> own_work(const std::vector<std::string> &words) {
+    std::vector<std::string> command = {own_path(), kWork};
+    command.insert(command.end(), words.begin(), words.end());
+    return command;
 }
 
 std::string own_path() {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the benchmarks of this folder share: options, child processes with and without the library preloaded,
-// medians with their intervals, and a report that is printed as tables or as JSON.
+// medians with their intervals, and a report that is printed as tables or as JSON. Rounds of measurements are in rounds.hpp.
 //
 // How they measure: a measurement is a process of its own, because a library is preloaded into a process or
-// it is not. What is compared is measured in one run, in turns, so that whatever else the machine does meets
-// all of it; each comparison is made within a turn, and the median over the turns is reported. CPU time
-// stands beside wall time: on a busy machine it is the steadier of the two. Nothing is pinned to a CPU unless the
-// benchmark says so.
+// it is not. What is compared is measured in one run, in turns (rounds.hpp). CPU time stands beside wall time: on a busy
+// machine it is the steadier of the two. Nothing is pinned to a CPU unless the benchmark says so.
 #ifndef THRUM_BENCH_COMMON_HPP
 #define THRUM_BENCH_COMMON_HPP
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -77,11 +76,16 @@ struct Options {
 };
 
 // Runs a benchmark's `body` with what the command line says; what goes wrong is one line on stderr. When the
-// first argument is "--work", calls `work` with the words after it instead (see measure()).
+// first argument is kWork, calls `work` with the words after it instead (own_work()).
+inline constexpr const char *kWork = "--work";
 using Body = std::function<void(const Options &)>;
 using Work = std::function<void(const std::vector<std::string> &)>;
 int main_of(int argc, char **argv, const Description &description, const Body &body,
             const Work &work = nullptr);
+
+// The value of an option that takes numbers with commas in between; a Failure if it is something else.
+std::vector<unsigned> numbers_listed(const std::string &option, const std::string &list, unsigned least,
+                                     unsigned most);
 
 // --- processes ---------------------------------------------------------------------------------------------
 
@@ -106,6 +110,19 @@ struct Ended {
 
 // Runs a program to its end. Its standard output is read, or goes to /dev/null.
 Ended run(const std::vector<std::string> &command, const Environment &environment, bool read_output);
+// The same of one that has to succeed; for a benchmark's own work the Failure does not show the command.
+Ended run_well(const std::vector<std::string> &command, const Environment &environment,
+               bool read_output = true);
+
+// This process's environment as child processes get it, and the same with the library: kPlain and kCached are the places.
+enum WithLibrary : std::size_t { kPlain, kCached };
+std::array<Environment, 2> without_and_with(const std::string &library);
+
+// A number as a word of a command.
+std::string word_of(double number);
+
+// The command that executes this benchmark again, for its work.
+std::vector<std::string> own_work(const std::vector<std::string> &words);
 
 // This program's path, and that of a file relative to its folder.
 std::string own_path();
@@ -125,13 +142,16 @@ struct Sample {
     double switches;        // of context, by sleeping or by losing the CPU
 
     double switches_each() const { return switches / operations; }
-    double wall_us_each() const { return wall_ns / operations / 1e3; }
-    double cpu_us_each() const { return cpu_ns / operations / 1e3; }
+    double wall_ns_each() const { return wall_ns / operations; }
+    double cpu_ns_each() const { return cpu_ns / operations; }
+    double wall_us_each() const { return wall_ns_each() / 1e3; }
+    double cpu_us_each() const { return cpu_ns_each() / 1e3; }
     double per_second() const { return operations / wall_ns * 1e9; }
+    double thousands_per_second() const { return per_second() / 1e3; }
     double kernel_percent() const { return cpu_ns > 0 ? system_ns / cpu_ns * 100 : 0; }
 };
 
-// In the parent: executes this benchmark again, as "--work WORDS...", and takes what its work reported. With
+// In the parent: executes this benchmark again, for its work, and takes what that reported. With
 // `expect_reuse` it is a failure if the cache has not reused a thread: the numbers would mean something else.
 Sample measure(const std::vector<std::string> &words, const Environment &environment, bool expect_reuse);
 
@@ -147,10 +167,15 @@ std::function<bool(std::uint64_t)> after_seconds(double seconds);
 
 // The median, and the interval between two of the values that holds the median of many such measurements with
 // a probability of at least 95 %, or so that the intervals of as many `cases` as there are all do. Fewer than six values
-// cannot say that, of many cases a dozen: then it is the lowest and the highest.
+// cannot say that, of many cases a dozen: then it is the lowest and the highest, and holds nothing.
 struct Estimate {
     double median, low, high;
+    bool holds = false;
 };
+
+// Behind the title of a table of such.
+inline constexpr const char *kMedians =
+    ": median [95 % interval, or lowest and highest where there are fewer than 6 rounds]";
 
 Estimate estimate(std::vector<double> values, std::size_t cases = 1);
 

@@ -34,12 +34,10 @@ void take(sem_t *places) {
 std::uint64_t create(const std::atomic<bool> &stop) {
     sem_t places;
     sem_init(&places, 0, kInFlight);
-    std::uint64_t threads = 0;
-    do {
+    const std::uint64_t threads = bench::make_until(stop, [&places] {
         take(&places);
         detach_one(&places);
-        threads++;
-    } while (threads < bench::kFewest || !stop.load(std::memory_order_relaxed));
+    });
     for (unsigned i = 0; i < kInFlight; i++)
         take(&places);
     sem_destroy(&places);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -42,31 +42,41 @@ struct Variant {
     const char *name;
     bench::Environment environment;
     bool reuses;
-    std::vector<double> wall, cpu, wall_speedup, cpu_speedup;
 };
 
 std::vector<Variant> variants(const std::string &library) {
     bench::Environment cached, off;
     cached.preload(library);
     off.preload(library).set("THRUM_CACHE", "off");
-    return {{"default", {}, false, {}, {}, {}, {}},
-            {"cache", cached, true, {}, {}, {}, {}},
-            {"cache off", off, false, {}, {}, {}, {}}};
+    return {{"default", {}, false}, {"cache", cached, true}, {"cache off", off, false}};
 }
 
-void round(std::vector<Variant> &list, unsigned turn, unsigned at_once, double seconds) {
-    std::vector<bench::Sample> samples(list.size());
-    for (std::size_t i = 0; i < list.size(); i++) {
-        const std::size_t which = (turn + i) % list.size();
-        samples[which] = bench::measure({std::to_string(at_once), std::to_string(seconds), "all"},
-                                        list[which].environment, list[which].reuses);
+bench::Table table_of(const bench::Options &options) {
+    bench::Table table{"create_join",
+                       std::string("One pthread_create + pthread_join, one creator") + bench::kMedians,
+                       {{"at_once", "at a time", "threads", 0},
+                        {"variant", "variant", "", 0},
+                        {"wall_us", "wall", "µs/thread", 2},
+                        {"cpu_us", "CPU", "µs/thread", 2},
+                        {"wall_speedup", "wall", "× default", 2},
+                        {"cpu_speedup", "CPU", "× default", 2}},
+                       {}};
+    const std::vector<Variant> list = variants(options.library);
+    for (const unsigned at_once : kAtOnce) {
+        bench::Turns turns{options.numbers[1], {}};
+        for (const Variant &variant : list)
+            turns.variants.push_back(std::to_string(at_once) + " at a time, " + variant.name);
+        const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t which, std::size_t) {
+            return bench::measure({std::to_string(at_once), std::to_string(options.numbers[0]), "all"},
+                                  list[which].environment, list[which].reuses);
+        });
+        const auto wall = &bench::Sample::wall_us_each, cpu = &bench::Sample::cpu_us_each;
+        for (std::size_t i = 0; i < list.size(); i++)
+            table.rows.push_back({static_cast<double>(at_once), list[i].name, rounds.of(i, wall),
+                                  rounds.of(i, cpu), i == 0 ? bench::Cell("1") : rounds.ratio(0, i, wall),
+                                  i == 0 ? bench::Cell("1") : rounds.ratio(0, i, cpu)});
     }
-    for (std::size_t i = 0; i < list.size(); i++) {
-        list[i].wall.push_back(samples[i].wall_us_each());
-        list[i].cpu.push_back(samples[i].cpu_us_each());
-        list[i].wall_speedup.push_back(samples[0].wall_us_each() / samples[i].wall_us_each());
-        list[i].cpu_speedup.push_back(samples[0].cpu_us_each() / samples[i].cpu_us_each());
-    }
+    return table;
 }
 
 // --- what is asked of the CPU time ------------------------------------------------------------------------------
@@ -79,28 +89,14 @@ struct Asked {
 constexpr Asked kAsked[] = {
     {"parked", {"all", "one"}, 0.25}, {"parked", {"one", "one"}, 0.25}, {"spinning", {"all", "all"}, 0.1}};
 
-struct CpuTimes {
-    std::vector<double> plain, cached, ratio, switches;
-};
-
-CpuTimes measure_cpu(const Asked &asked, const bench::Options &options) {
-    CpuTimes times;
-    bench::Environment environments[2];
-    environments[1].preload(options.library);
-    for (unsigned turn = 0; turn < options.numbers[1]; turn++) {
-        bench::progress(std::string(asked.state) + ", round " + std::to_string(turn));
-        bench::Sample samples[2];
-        for (unsigned i = 0; i < 2; i++) {
-            const bool cached = (turn + i) % 2 != 0;
-            samples[cached] = bench::measure({"1", std::to_string(options.numbers[0]), asked.cpus[cached]},
-                                             environments[cached], cached);
-        }
-        times.plain.push_back(samples[0].cpu_us_each());
-        times.cached.push_back(samples[1].cpu_us_each());
-        times.ratio.push_back(samples[1].cpu_us_each() / samples[0].cpu_us_each());
-        times.switches.push_back(samples[1].switches_each());
-    }
-    return times;
+bench::Rounds<bench::Sample> measure_cpu(const Asked &asked, const bench::Options &options) {
+    const auto environments = bench::without_and_with(options.library);
+    const std::string name = std::string(asked.state) + ", ";
+    return bench::Rounds<bench::Sample>(
+        {options.numbers[1], {name + "default", name + "cache"}}, [&](std::size_t which, std::size_t) {
+            return bench::measure({"1", std::to_string(options.numbers[0]), asked.cpus[which]},
+                                  environments[which], which == bench::kCached);
+        });
 }
 
 bench::Table cpu_table(const bench::Options &options, bench::Verdicts &verdicts) {
@@ -118,45 +114,21 @@ bench::Table cpu_table(const bench::Options &options, bench::Verdicts &verdicts)
          {"switches", "context switches", "/thread", 2}},
         {}};
     for (const Asked &asked : kAsked) {
-        const CpuTimes times = measure_cpu(asked, options);
-        const bench::Estimate ratio = bench::estimate(times.ratio);
-        table.rows.push_back({asked.state, asked.cpus[0], asked.cpus[1], bench::estimate(times.plain).median,
-                              bench::estimate(times.cached).median, ratio, asked.most,
-                              verdicts.at_most(ratio, asked.most, options.numbers[1]),
-                              bench::estimate(times.switches).median});
+        const bench::Rounds<bench::Sample> rounds = measure_cpu(asked, options);
+        const auto cpu = &bench::Sample::cpu_us_each;
+        const bench::Estimate ratio = rounds.ratio(bench::kCached, bench::kPlain, cpu);
+        table.rows.push_back({asked.state, asked.cpus[0], asked.cpus[1], rounds.of(bench::kPlain, cpu).median,
+                              rounds.of(bench::kCached, cpu).median, ratio, asked.most,
+                              verdicts.at_most(ratio, asked.most),
+                              rounds.of(bench::kCached, &bench::Sample::switches_each).median});
     }
     return table;
 }
 
 void body(const bench::Options &options) {
-    const double seconds = options.numbers[0], rounds = options.numbers[1];
     bench::Report report(options);
-    bench::Table table{"create_join",
-                       "One pthread_create + pthread_join, one creator: median [95 % interval, or lowest and "
-                       "highest where there are fewer than 6 rounds]",
-                       {{"at_once", "at a time", "threads", 0},
-                        {"variant", "variant", "", 0},
-                        {"wall_us", "wall", "µs/thread", 2},
-                        {"cpu_us", "CPU", "µs/thread", 2},
-                        {"wall_speedup", "wall", "× default", 2},
-                        {"cpu_speedup", "CPU", "× default", 2}},
-                       {}};
-    for (const unsigned at_once : kAtOnce) {
-        std::vector<Variant> list = variants(options.library);
-        for (unsigned turn = 0; turn < rounds; turn++) {
-            bench::progress(std::to_string(at_once) + " at a time, round " + std::to_string(turn));
-            round(list, turn, at_once, seconds);
-        }
-        for (const Variant &variant : list) {
-            const bool base = !variant.reuses && &variant == &list.front();
-            table.rows.push_back({static_cast<double>(at_once), variant.name, bench::estimate(variant.wall),
-                                  bench::estimate(variant.cpu),
-                                  base ? bench::Cell("1") : bench::estimate(variant.wall_speedup),
-                                  base ? bench::Cell("1") : bench::estimate(variant.cpu_speedup)});
-        }
-    }
+    report.add(table_of(options));
     report.note("× default: how many times less time than without the library; below 1 it takes more.");
-    report.add(table);
     bench::Verdicts verdicts;
     report.add(cpu_table(options, verdicts));
     report.note(

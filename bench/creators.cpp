@@ -5,13 +5,12 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common.hpp"
 #include "hogs.hpp"
+#include "rounds.hpp"
 #include "verdict.hpp"
 
 namespace bench {
@@ -53,60 +52,14 @@ void work(const CreatorLoop &loop, const std::vector<std::string> &words) {
     report_work([&] { return create_for(loop, creators, seconds); });
 }
 
-std::vector<unsigned> numbers_of(const std::string &option, const std::string &list, unsigned least,
-                                 unsigned most) {
-    std::vector<unsigned> numbers;
-    std::istringstream words(list);
-    for (std::string word; std::getline(words, word, ',');) {
-        const bool digits = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
-        const unsigned long number = digits ? std::strtoul(word.c_str(), nullptr, 10) : most + 1UL;
-        if (number < least || number > most)
-            throw Failure(option + " takes numbers from " + std::to_string(least) + " to " +
-                              std::to_string(most) + " with commas in between, not '" + list + "'",
-                          Failure::kUsage);
-        numbers.push_back(static_cast<unsigned>(number));
-    }
-    if (numbers.empty())
-        throw Failure(option + " needs at least one number", Failure::kUsage);
-    return numbers;
-}
-
-// Of one of the two, over the turns.
-struct Times {
-    std::vector<double> rate, cpu, kernel;
-
-    void add(const Sample &sample) {
-        rate.push_back(sample.per_second() / 1e3);
-        cpu.push_back(sample.cpu_us_each());
-        kernel.push_back(sample.kernel_percent());
-    }
-};
-
-struct Comparison {
-    Times plain, cache;
-    std::vector<double> speedup, cpu_speedup;
-};
-
-// A turn measures both, beginning with either in turn.
-Comparison measure_both(unsigned creators, double seconds, unsigned rounds, const std::string &library) {
-    Comparison result;
-    const std::vector<std::string> words = {std::to_string(creators), std::to_string(seconds)};
-    const Environment plain;
-    Environment cached;
-    cached.preload(library);
-    for (unsigned turn = 0; turn < rounds; turn++) {
-        Sample samples[2];
-        progress(std::to_string(creators) + " creators, round " + std::to_string(turn));
-        for (unsigned i = 0; i < 2; i++) {
-            const bool reuse = (turn + i) % 2 != 0;
-            samples[reuse] = measure(words, reuse ? cached : plain, reuse);
-        }
-        result.plain.add(samples[0]);
-        result.cache.add(samples[1]);
-        result.speedup.push_back(samples[1].per_second() / samples[0].per_second());
-        result.cpu_speedup.push_back(samples[0].cpu_us_each() / samples[1].cpu_us_each());
-    }
-    return result;
+Rounds<Sample> measure_both(unsigned creators, const Options &options) {
+    const std::array<Environment, 2> environments = without_and_with(options.library);
+    const std::string name = std::to_string(creators) + " creators, ";
+    return Rounds<Sample>({options.numbers[1], {name + "default", name + "cache"}},
+                          [&](std::size_t which, std::size_t) {
+                              return measure({std::to_string(creators), std::to_string(options.numbers[0])},
+                                             environments[which], which == kCached);
+                          });
 }
 
 Table empty_table(const CreatorLoop &loop, unsigned busy) {
@@ -114,8 +67,7 @@ Table empty_table(const CreatorLoop &loop, unsigned busy) {
                                          : " beside " + std::to_string(busy) + " CPU-bound process" +
                                                (busy == 1 ? "" : "es") + " a CPU";
     return {busy == 0 ? loop.name : std::string(loop.name) + "_busy_" + std::to_string(busy),
-            loop.title + beside +
-                ": median [lowest, highest; the 95 % interval where it is narrower, from 9 rounds on]",
+            loop.title + beside + kMedians,
             {{"creators", "creators", "", 0},
              {"default_per_s", "default", "1000/s", 1},
              {"cache_per_s", "cache", "1000/s", 1},
@@ -136,32 +88,32 @@ std::vector<Cell> target_cells(const CreatorLoop &loop, unsigned busy, unsigned 
     for (const CreatorTarget &target : loop.targets)
         if (target.busy == busy && target.creators == creators) {
             const double least = target.least * options.numbers[2] / 100;
-            return {least, verdicts.at_least(speedup, least, options.numbers[1])};
+            return {least, verdicts.at_least(speedup, least)};
         }
     return {"-", "-"};
 }
 
 Table table_of(const CreatorLoop &loop, const Options &options, const std::vector<unsigned> &creators,
                unsigned busy, Verdicts &verdicts) {
-    const double seconds = options.numbers[0];
-    const auto rounds = static_cast<unsigned>(options.numbers[1]);
     Table table = empty_table(loop, busy);
     const Hogs hogs(busy);
     for (const unsigned n : creators) {
-        const Comparison c = measure_both(n, seconds, rounds, options.library);
-        const Estimate speedup = estimate(c.speedup);
+        const Rounds<Sample> rounds = measure_both(n, options);
+        const auto rate = &Sample::thousands_per_second, cpu = &Sample::cpu_us_each,
+                   kernel = &Sample::kernel_percent;
+        const Estimate speedup = rounds.ratio(kCached, kPlain, rate);
         const std::vector<Cell> target = target_cells(loop, busy, n, speedup, options, verdicts);
-        table.rows.push_back({static_cast<double>(n), estimate(c.plain.rate), estimate(c.cache.rate), speedup,
-                              target[0], target[1], estimate(c.plain.cpu).median,
-                              estimate(c.cache.cpu).median, estimate(c.cpu_speedup),
-                              estimate(c.plain.kernel).median, estimate(c.cache.kernel).median});
+        table.rows.push_back({static_cast<double>(n), rounds.of(kPlain, rate), rounds.of(kCached, rate),
+                              speedup, target[0], target[1], rounds.of(kPlain, cpu).median,
+                              rounds.of(kCached, cpu).median, rounds.ratio(kPlain, kCached, cpu),
+                              rounds.of(kPlain, kernel).median, rounds.of(kCached, kernel).median});
     }
     return table;
 }
 
 void body(const CreatorLoop &loop, const Options &options) {
-    const std::vector<unsigned> creators = numbers_of("--creators", options.texts[0], 1, 1000);
-    const std::vector<unsigned> busy = numbers_of("--busy", options.texts[1], 0, 16);
+    const std::vector<unsigned> creators = numbers_listed("--creators", options.texts[0], 1, 1000);
+    const std::vector<unsigned> busy = numbers_listed("--busy", options.texts[1], 0, 16);
     Report report(options);
     Verdicts verdicts;
     for (const unsigned n : busy)

@@ -27,14 +27,23 @@ struct CreatorLoop {
     const char *title; // of the table
     const char *paper; // what the paper has measured, "" if nothing
 
-    // Makes threads until `stop`, and no fewer than `kFewest`, so that some can be reused in any case.
-    // Returns how many, when they have all ended.
+    // Makes threads, by make_until(). Returns how many, when they have all ended.
     std::uint64_t (*create)(const std::atomic<bool> &stop);
 
     std::vector<CreatorTarget> targets = {};
 };
 
-constexpr std::uint64_t kFewest = 256;
+// Calls `make_one` until `stop`, and at least `kFewest` times, so that some threads can be reused in any case.
+template <typename MakeOne>
+std::uint64_t make_until(const std::atomic<bool> &stop, const MakeOne &make_one) {
+    constexpr std::uint64_t kFewest = 256;
+    std::uint64_t threads = 0;
+    do {
+        make_one();
+        threads++;
+    } while (threads < kFewest || !stop.load(std::memory_order_relaxed));
+    return threads;
+}
 
 int creators_main(int argc, char **argv, const CreatorLoop &loop);
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <list>
-#include <sstream>
+#include <optional>
 
 #include "preempt.hpp"
+#include "tools/text.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -173,37 +175,21 @@ enum Option : std::size_t { kRounds, kSeconds, kSleepers, kKeepLimit, kHogLimit,
 struct Row {
     const char *kind;
     unsigned count, workers;
-    std::vector<double> alone = {}, beside = {}, kept = {}, hogs = {}, late = {}, late_p99 = {}; // late: ms
-    std::vector<double> to_go = {}, go_kept = {}, go_hogs = {}, go_late = {}, go_late_p99 = {};
 };
+constexpr Row kPairs[] = {{"semaphore", 1, 1},  {"channel", 1, 1},  {"mutex", 1, 1},
+                          {"semaphore", 50, 2}, {"channel", 50, 2}, {"mutex", 50, 2}};
+constexpr unsigned kSleepersOnWorkers[] = {1, 2};
+
+// The child processes of one runtime in a row of pairs, and the numbers that they say: how often the pairs and the others did
+// their work in a second. The variants of a row are ours, and then Go's.
+enum : std::size_t { kAlone, kHogs, kBoth, kSides };
+enum : std::size_t { kOurs, kGos, kRuntimes };
+const auto kPairsDone = bench::nth(0), kHogsDone = bench::nth(1);
 
 class Run {
   public:
     explicit Run(const bench::Options &options)
-        : options_(options), go_(bench::beside("peers/go")), has_go_(access(go_.c_str(), X_OK) == 0) {
-        for (Row &row : sleepers_)
-            row.count = static_cast<unsigned>(options.numbers[kSleepers]);
-    }
-
-    // False: the library has no preemption here.
-    bool round() {
-        for (Row &row : pairs_)
-            if (!round_of_pairs(&row))
-                return false;
-        for (Row &row : sleepers_) {
-            const std::vector<double> late = ours(row.kind, row.count, row.workers, row);
-            if (late.empty())
-                return false;
-            row.late.push_back(late[0]);
-            row.late_p99.push_back(late[1]);
-            if (has_go_) {
-                const std::vector<double> go = gos(row.kind, row.count, row.workers, row);
-                row.go_late.push_back(go[0]);
-                row.go_late_p99.push_back(go[1]);
-            }
-        }
-        return true;
-    }
+        : options_(options), pairs_(measure_pairs()), sleepers_(measure_sleepers()) {}
 
     bench::Table pairs(bench::Verdicts *verdicts) const {
         bench::Table table{"pairs",
@@ -220,20 +206,27 @@ class Run {
                             {"go_kept", "Go keeps", "", 2},
                             {"go_hogs", "its hogs", "", 2}},
                            {}};
-        const double rounds = options_.numbers[kRounds];
-        for (const Row &row : pairs_) {
-            const std::string name = std::to_string(row.count) + " x " + row.kind;
-            if (row.kept.empty()) {
-                table.rows.push_back({name, static_cast<double>(row.workers), preempt::kUnavailable, "-", "-",
-                                      "-", "-", "-", "-", "-", "-"});
+        for (std::size_t i = 0; i < std::size(kPairs); i++) {
+            const std::vector<bench::Cell> name = {std::to_string(kPairs[i].count) + " x " + kPairs[i].kind,
+                                                   static_cast<double>(kPairs[i].workers)};
+            const std::size_t ours = i * kRuntimes * kSides, gos = ours + kSides;
+            if (!pairs_.has(ours)) {
+                table.rows.push_back(preempt::row_unavailable(name, table));
                 continue;
             }
-            const bench::Estimate kept = bench::estimate(row.kept), hogs = bench::estimate(row.hogs);
-            table.rows.push_back({name, static_cast<double>(row.workers), bench::estimate(row.alone),
-                                  bench::estimate(row.beside), kept,
-                                  verdicts->at_least(kept, options_.numbers[kKeepLimit], rounds), hogs,
-                                  verdicts->at_least(hogs, options_.numbers[kHogLimit], rounds),
-                                  cell(row.to_go), cell(row.go_kept), cell(row.go_hogs)});
+            const bench::Estimate kept = pairs_.ratio(ours + kBoth, ours + kAlone, kPairsDone),
+                                  hogs = pairs_.ratio(ours + kBoth, ours + kHogs, kHogsDone);
+            table.rows.push_back(name);
+            std::vector<bench::Cell> &row = table.rows.back();
+            row.insert(row.end(), {pairs_.of(ours + kAlone, bench::nth(0, 1e-3)),
+                                   pairs_.of(ours + kBoth, bench::nth(0, 1e-3)), kept,
+                                   verdicts->at_least(kept, options_.numbers[kKeepLimit]), hogs,
+                                   verdicts->at_least(hogs, options_.numbers[kHogLimit])});
+            if (pairs_.has(gos))
+                row.insert(row.end(), {pairs_.ratio(ours + kBoth, gos + kBoth, kPairsDone),
+                                       pairs_.ratio(gos + kBoth, gos + kAlone, kPairsDone),
+                                       pairs_.ratio(gos + kBoth, gos + kHogs, kHogsDone)});
+            row.resize(table.columns.size(), "-");
         }
         return table;
     }
@@ -250,96 +243,82 @@ class Run {
              {"go_late", "Go, median", "ms", 3},
              {"go_late_p99", "p99", "ms", 3}},
             {}};
-        for (const Row &row : sleepers_) {
-            const std::string name = std::to_string(row.count) + " sleepers";
-            if (row.late.empty()) {
-                table.rows.push_back(
-                    {name, static_cast<double>(row.workers), preempt::kUnavailable, "-", "-", "-", "-"});
+        for (std::size_t i = 0; i < std::size(kSleepersOnWorkers); i++) {
+            const std::vector<bench::Cell> name = {thrum::fixed(options_.numbers[kSleepers], 0) + " sleepers",
+                                                   static_cast<double>(kSleepersOnWorkers[i])};
+            const std::size_t ours = i * kRuntimes, gos = ours + kGos;
+            if (!sleepers_.has(ours)) {
+                table.rows.push_back(preempt::row_unavailable(name, table));
                 continue;
             }
-            const bench::Estimate last = bench::estimate(row.late_p99);
-            table.rows.push_back(
-                {name, static_cast<double>(row.workers), bench::estimate(row.late), last,
-                 verdicts->at_most(last, options_.numbers[kLateLimit], options_.numbers[kRounds]),
-                 cell(row.go_late), cell(row.go_late_p99)});
+            const bench::Estimate last = sleepers_.of(ours, bench::nth(1));
+            table.rows.push_back(name);
+            std::vector<bench::Cell> &row = table.rows.back();
+            row.insert(row.end(), {sleepers_.of(ours, bench::nth(0)), last,
+                                   verdicts->at_most(last, options_.numbers[kLateLimit]),
+                                   sleepers_.cell(gos, bench::nth(0)), sleepers_.cell(gos, bench::nth(1))});
         }
         return table;
     }
 
-    bool has_go() const { return has_go_; }
+    static std::string go() { return bench::beside("peers/go"); }
+    static bool has_go() { return access(go().c_str(), X_OK) == 0; }
 
   private:
-    static bench::Cell cell(const std::vector<double> &values) {
-        return values.empty() ? bench::Cell("-") : bench::Cell(bench::estimate(values));
+    // Nothing: the library has no preemption here, or there is no Go.
+    std::optional<bench::Numbers> one(std::size_t runtime, const char *kind, unsigned count, unsigned hogs,
+                                      unsigned workers) const {
+        const std::vector<std::string> words = {kind, std::to_string(count), std::to_string(hogs),
+                                                std::to_string(workers),
+                                                std::to_string(options_.numbers[kSeconds])};
+        if (runtime == kOurs)
+            return preempt::measured(words, bench::Environment().preload(options_.library), 2);
+        if (!has_go())
+            return std::nullopt;
+        std::vector<std::string> command = {go(), "fairness"};
+        command.insert(command.end(), words.begin(), words.end());
+        return bench::numbers_in(bench::run_well(command, bench::Environment()).output, 2);
     }
 
-    std::vector<std::string> words(const char *kind, unsigned count, unsigned hogs, const Row &row) const {
-        return {kind, std::to_string(count), std::to_string(hogs), std::to_string(row.workers),
-                std::to_string(options_.numbers[kSeconds])};
+    bench::Rounds<bench::Numbers> measure_pairs() const {
+        bench::Turns turns{options_.numbers[kRounds], {}, kRuntimes * kSides};
+        for (const Row &row : kPairs)
+            for (const char *runtime : {"thrum", "Go"})
+                for (const char *side : {"alone", "hogs", "both"})
+                    turns.variants.push_back(std::string(row.kind) + ", " + runtime + ", " + side);
+        return bench::Rounds<bench::Numbers>(turns, [&](std::size_t which, std::size_t) {
+            const Row &row = kPairs[which / kSides / kRuntimes];
+            const std::size_t side = which % kSides;
+            return one(which / kSides % kRuntimes, row.kind, side == kHogs ? 0 : row.count,
+                       side == kAlone ? 0 : row.workers, row.workers);
+        });
     }
 
-    std::vector<double> ours(const char *kind, unsigned count, unsigned hogs, const Row &row) const {
-        return preempt::measured(words(kind, count, hogs, row),
-                                 bench::Environment().preload(options_.library), 2);
-    }
-
-    std::vector<double> gos(const char *kind, unsigned count, unsigned hogs, const Row &row) const {
-        std::vector<std::string> command = {go_, "fairness"};
-        const std::vector<std::string> more = words(kind, count, hogs, row);
-        command.insert(command.end(), more.begin(), more.end());
-        const bench::Ended ended = bench::run(command, bench::Environment(), true);
-        std::istringstream line(ended.output);
-        std::vector<double> values(2);
-        line >> values[0] >> values[1];
-        if (ended.status != 0 || !line)
-            throw bench::Failure("peers/go fairness failed (wait status " + std::to_string(ended.status) +
-                                 ")");
-        return values;
-    }
-
-    bool round_of_pairs(Row *row) {
-        const std::vector<double> alone = ours(row->kind, row->count, 0, *row),
-                                  hogs = ours(row->kind, 0, row->workers, *row),
-                                  both = ours(row->kind, row->count, row->workers, *row);
-        if (alone.empty() || hogs.empty() || both.empty())
-            return false;
-        row->alone.push_back(alone[0] / 1e3);
-        row->beside.push_back(both[0] / 1e3);
-        row->kept.push_back(both[0] / alone[0]);
-        row->hogs.push_back(both[1] / hogs[1]);
-        if (has_go_) {
-            const std::vector<double> go_alone = gos(row->kind, row->count, 0, *row),
-                                      go_hogs = gos(row->kind, 0, row->workers, *row),
-                                      go_both = gos(row->kind, row->count, row->workers, *row);
-            row->to_go.push_back(both[0] / go_both[0]);
-            row->go_kept.push_back(go_both[0] / go_alone[0]);
-            row->go_hogs.push_back(go_both[1] / go_hogs[1]);
-        }
-        return true;
+    bench::Rounds<bench::Numbers> measure_sleepers() const {
+        bench::Turns turns{options_.numbers[kRounds], {}, kRuntimes};
+        for (const unsigned workers : kSleepersOnWorkers)
+            for (const char *runtime : {"thrum", "Go"})
+                turns.variants.push_back("sleepers, " + thrum::counted(workers, "worker") + ", " + runtime);
+        return bench::Rounds<bench::Numbers>(turns, [&](std::size_t which, std::size_t) {
+            const unsigned workers = kSleepersOnWorkers[which / kRuntimes];
+            return one(which % kRuntimes, "sleepers", static_cast<unsigned>(options_.numbers[kSleepers]),
+                       workers, workers);
+        });
     }
 
     const bench::Options &options_;
-    const std::string go_;
-    const bool has_go_;
-    std::vector<Row> pairs_ = {{"semaphore", 1, 1},  {"channel", 1, 1},  {"mutex", 1, 1},
-                               {"semaphore", 50, 2}, {"channel", 50, 2}, {"mutex", 50, 2}};
-    std::vector<Row> sleepers_ = {{"sleepers", 0, 1}, {"sleepers", 0, 2}};
+    const bench::Rounds<bench::Numbers> pairs_, sleepers_;
 };
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    Run run(options);
-    for (int round = 0; round < static_cast<int>(options.numbers[kRounds]); round++) {
-        bench::progress("round " + std::to_string(round + 1));
-        if (!run.round())
-            break;
-    }
+    const Run run(options);
     bench::Verdicts verdicts;
     report.add(run.pairs(&verdicts));
     report.add(run.sleepers(&verdicts));
     report.note("Kept: the speed beside threads that compute, to that without them; hogs: theirs, to that "
                 "without the pairs.");
-    if (!run.has_go())
+    if (!Run::has_go())
         report.note("Go is not there: it needs Go, and the target bench-peers.");
     bench::conclude(&report, options, verdicts);
 }

@@ -13,18 +13,24 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
 constexpr unsigned kCreators[] = {1, 8, 32};
-constexpr const char *kForms[] = {"default", "cache", "floor, asleep", "floor, yielding"};
-constexpr std::size_t kFormCount = sizeof kForms / sizeof *kForms;
+constexpr struct {
+    const char *name, *work;
+    bool cached = false;
+} kForms[] = {{"default", "create"},
+              {"cache", "create", true},
+              {"floor, asleep", "asleep"},
+              {"floor, yielding", "yielding"}};
 
 // A word that one thread waits for and another sets.
 class Word {
@@ -98,14 +104,10 @@ void work(const std::vector<std::string> &words) {
 }
 
 void body(const bench::Options &options) {
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
-    const std::string seconds = std::to_string(options.numbers[1]);
-    const bench::Environment plain;
-    bench::Environment cached;
-    cached.preload(options.library);
+    const auto environments = bench::without_and_with(options.library);
     bench::Report report(options);
     bench::Table table{"handover",
-                       "Creators that keep all CPUs busy: medians [95 % interval, or lowest and highest]",
+                       std::string("Creators that keep all CPUs busy") + bench::kMedians,
                        {{"form", "", "", 0},
                         {"creators", "creators", "", 0},
                         {"cpu_us", "CPU", "µs each", 2},
@@ -113,25 +115,20 @@ void body(const bench::Options &options) {
                         {"per_s", "rate", "1000/s", 1}},
                        {}};
     for (const unsigned creators : kCreators) {
-        std::vector<double> cpu[kFormCount], switches[kFormCount], rate[kFormCount];
-        for (unsigned round = 0; round < rounds; round++) {
-            bench::progress(std::to_string(creators) + " creators, round " + std::to_string(round + 1));
-            for (std::size_t form = 0; form < kFormCount; form++) {
-                const bool creates = form < 2;
-                const bench::Sample sample = bench::measure({creates     ? "create"
-                                                             : form == 2 ? "asleep"
-                                                                         : "yielding",
-                                                             std::to_string(creators), seconds},
-                                                            form == 1 ? cached : plain, form == 1);
-                cpu[form].push_back(sample.cpu_us_each());
-                switches[form].push_back(sample.switches_each());
-                rate[form].push_back(sample.per_second() / 1e3);
-            }
-        }
-        for (std::size_t form = 0; form < kFormCount; form++)
-            table.rows.push_back({std::string(kForms[form]), static_cast<double>(creators),
-                                  bench::estimate(cpu[form]), bench::estimate(switches[form]),
-                                  bench::estimate(rate[form])});
+        bench::Turns turns{options.numbers[0], {}};
+        for (const auto &form : kForms)
+            turns.variants.push_back(std::to_string(creators) + " creators, " + form.name);
+        const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t form, std::size_t) {
+            const bool cached = kForms[form].cached;
+            return bench::measure(
+                {kForms[form].work, std::to_string(creators), std::to_string(options.numbers[1])},
+                environments[cached ? bench::kCached : bench::kPlain], cached);
+        });
+        for (std::size_t form = 0; form < std::size(kForms); form++)
+            table.rows.push_back({kForms[form].name, static_cast<double>(creators),
+                                  rounds.of(form, &bench::Sample::cpu_us_each),
+                                  rounds.of(form, &bench::Sample::switches_each),
+                                  rounds.of(form, &bench::Sample::thousands_per_second)});
     }
     report.add(table);
     report.print();

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
@@ -566,28 +566,21 @@ void work(const std::vector<std::string> &words) {
 }
 
 void body(const bench::Options &options) {
-    const int rounds = static_cast<int>(options.numbers[0]);
-    const std::string seconds = std::to_string(options.numbers[1] * 0.1);
-    std::array<std::array<std::array<std::vector<double>, 3>, 2>, kRows.size()>
-        ns; // row, workers, C, C++, ratio
     bench::Report report(options);
     bench::Environment environment;
     environment.preload(options.library);
-    for (int round = 0; round < rounds; round++)
-        for (std::size_t row = 0; row < kRows.size(); row++)
-            for (std::size_t workers = 0; workers < 2; workers++) {
-                bench::progress("round " + std::to_string(round + 1) + ": " + kRows[row].name);
-                std::array<double, 2> each;
-                for (std::size_t turn = 0; turn < 2; turn++) {
-                    const std::size_t manner = (turn + static_cast<std::size_t>(round)) % 2;
-                    const bench::Sample sample = bench::measure(
-                        {std::to_string(row), std::to_string(manner), std::to_string(workers + 1), seconds},
-                        environment, false);
-                    each[manner] = (workers == 0 ? sample.cpu_ns : sample.wall_ns) / sample.operations;
-                    ns[row][workers][manner].push_back(each[manner]);
-                }
-                ns[row][workers][2].push_back(each[1] / each[0]);
+    const std::string seconds = std::to_string(options.numbers[1] * 0.1);
+    bench::Turns turns{options.numbers[0], {}, 2}; // C and C++
+    std::vector<std::vector<std::string>> commands;
+    for (std::size_t row = 0; row < kRows.size(); row++)
+        for (const char *workers : {"1", "2"})
+            for (const char *manner : {"0", "1"}) {
+                turns.variants.emplace_back(kRows[row].name);
+                commands.push_back({std::to_string(row), manner, workers, seconds});
             }
+    const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t which, std::size_t) {
+        return bench::measure(commands[which], environment, false);
+    });
     bench::Table table{"hpp",
                        "C++ beside C, ns an operation",
                        {{"operation", "operation", "", 0},
@@ -599,11 +592,11 @@ void body(const bench::Options &options) {
                         {"wall_ratio", "ratio", "x", 2}},
                        {}};
     for (std::size_t row = 0; row < kRows.size(); row++) {
-        const auto median = [&](std::size_t workers, std::size_t manner) {
-            return bench::estimate(ns[row][workers][manner]).median;
-        };
-        table.rows.push_back({kRows[row].name, median(0, 0), median(0, 1), bench::estimate(ns[row][0][2]),
-                              median(1, 0), median(1, 1), bench::estimate(ns[row][1][2])});
+        const std::size_t one = 4 * row, two = one + 2; // workers: C; C++ is the next
+        const auto cpu = &bench::Sample::cpu_ns_each, wall = &bench::Sample::wall_ns_each;
+        table.rows.push_back({kRows[row].name, rounds.of(one, cpu).median, rounds.of(one + 1, cpu).median,
+                              rounds.ratio(one + 1, one, cpu), rounds.of(two, wall).median,
+                              rounds.of(two + 1, wall).median, rounds.ratio(two + 1, two, wall)});
     }
     report.add(table);
     report.note(

@@ -13,12 +13,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
@@ -180,7 +181,7 @@ void body(const bench::Options &options) {
     constexpr unsigned kThreads[] = {1, 2, 8, 32};
     constexpr unsigned kSteps[] = {0, 400};
     const char *const forms[] = {"lock", "lock-free", "half lock-free"};
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
+    bench::Report report(options);
     bench::Table table{"idle_list",
                        "Taking an entry of the idle list and putting it back",
                        {{"form", "form", "", 0},
@@ -191,25 +192,19 @@ void body(const bench::Options &options) {
                        {}};
     for (const unsigned steps : kSteps)
         for (const unsigned threads : kThreads) {
-            std::vector<double> wall[3], cpu[3];
-            for (unsigned round = 0; round < rounds; round++)
-                for (unsigned turn = 0; turn < 3; turn++) {
-                    const unsigned form = (round + turn) % 3;
-                    bench::progress(std::to_string(threads) + " threads, round " + std::to_string(round + 1));
-                    const bench::Sample sample =
-                        bench::measure({forms[form], std::to_string(threads), std::to_string(steps),
-                                        std::to_string(options.numbers[1])},
-                                       bench::Environment(), false);
-                    wall[form].push_back(sample.wall_us_each() * 1e3);
-                    cpu[form].push_back(sample.cpu_us_each() * 1e3);
-                }
-            for (unsigned form = 0; form < 3; form++)
-                table.rows.push_back({std::string(forms[form]), static_cast<double>(threads),
-                                      std::string(steps == 0 ? "none" : "some"), bench::estimate(wall[form]),
-                                      bench::estimate(cpu[form])});
+            bench::Turns turns{options.numbers[0], {}};
+            for (const char *form : forms)
+                turns.variants.push_back(std::to_string(threads) + " threads, " + form);
+            const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t form, std::size_t) {
+                return bench::measure({forms[form], std::to_string(threads), std::to_string(steps),
+                                       std::to_string(options.numbers[1])},
+                                      bench::Environment(), false);
+            });
+            for (std::size_t form = 0; form < std::size(forms); form++)
+                table.rows.push_back({forms[form], static_cast<double>(threads), steps == 0 ? "none" : "some",
+                                      rounds.of(form, &bench::Sample::wall_ns_each),
+                                      rounds.of(form, &bench::Sample::cpu_ns_each)});
         }
-    bench::progress("");
-    bench::Report report(options);
     report.add(std::move(table));
     report.note("Without the library: the forms by themselves, " + std::to_string(kEntries) + " entries.");
     report.print();

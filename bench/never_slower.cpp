@@ -30,7 +30,7 @@ struct Line {
 };
 
 struct Settings {
-    unsigned pairs;
+    double pairs;
     double run_ms; // CPU time of a run, at least: there are no fewer than two rounds, or nothing is reused
     double longest_ms, iterations_per_ms;
 
@@ -88,8 +88,7 @@ double calibrate(const std::string &program) {
 
 bench::Table empty_table() {
     return {"never_slower",
-            "Threads that compute: median [95 % interval, or lowest and highest where there are fewer than 6 "
-            "pairs]",
+            std::string("Threads that compute") + bench::kMedians,
             {{"how", "threads", "", 0},
              {"threads", "at once", "", 0},
              {"job_ms", "job", "ms", 2},
@@ -107,8 +106,7 @@ void body(const bench::Options &options) {
     const std::string program = bench::program_path("longjobs");
     if (program.empty())
         throw bench::Failure("programs/longjobs is not built");
-    const Settings settings{static_cast<unsigned>(options.numbers[0]), options.numbers[1], options.numbers[2],
-                            calibrate(program)};
+    const Settings settings{options.numbers[0], options.numbers[1], options.numbers[2], calibrate(program)};
     bench::Report report(options);
     bench::Table table = empty_table();
     bench::Verdicts wall, cpu;
@@ -120,13 +118,14 @@ void body(const bench::Options &options) {
         std::snprintf(label, sizeof label, "%u × %g ms %s", line.threads, line.job_ms, line.how.c_str());
         const auto pairs = bench::run_pairs({label, command, bench::run_program(command, {}).checksum, true},
                                             options.library, settings.pairs);
-        const bench::Estimate wall_ratio = bench::ratio(pairs, bench::wall_ms),
-                              cpu_ratio = bench::ratio(pairs, bench::cpu_ms);
+        const auto ratio = [&](const auto &of) { return pairs.ratio(bench::kCached, bench::kPlain, of); };
+        const auto plain = [&](const auto &of) { return pairs.of(bench::kPlain, of).median; };
+        const bench::Estimate wall_ratio = ratio(&bench::Measured::wall_ms),
+                              cpu_ratio = ratio(&bench::Measured::cpu_ms);
         table.rows.push_back({line.how, static_cast<double>(line.threads), line.job_ms,
-                              static_cast<double>(line.rounds), bench::of_plain(pairs, bench::wall_ms).median,
-                              wall_ratio, std::string(wall.at_most(wall_ratio, limit, settings.pairs)),
-                              bench::of_plain(pairs, bench::cpu_ms).median, cpu_ratio,
-                              std::string(cpu.at_most(cpu_ratio, limit, settings.pairs))});
+                              static_cast<double>(line.rounds), plain(&bench::Measured::wall_ms), wall_ratio,
+                              wall.at_most(wall_ratio, limit), plain(&bench::Measured::cpu_ms), cpu_ratio,
+                              cpu.at_most(cpu_ratio, limit)});
     }
     report.note("A job of a millisecond is " + settings.iterations(1) +
                 " iterations, in both halves of a pair.");

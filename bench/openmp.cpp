@@ -21,20 +21,18 @@ constexpr Mode kModes[] = {{"teams of 2 and 8 in turns", "alternate", 0.5},
                            {"2 × 4 nested", "nested", 0.1}};
 
 bench::Table empty_table() {
-    return {
-        "openmp",
-        "One parallel region through libgomp: median [95 % interval, or lowest and highest where there are "
-        "fewer than 6 rounds]",
-        {{"mode", "region", "", 0},
-         {"regions", "regions", "", 0},
-         {"default_us", "default", "µs/region", 1},
-         {"cache_us", "cache", "µs/region", 1},
-         {"wall_ratio", "wall", "cache/default", 3},
-         {"default_cpu_us", "default CPU", "µs/region", 1},
-         {"cache_cpu_us", "cache CPU", "µs/region", 1},
-         {"cpu_ratio", "CPU", "cache/default", 3},
-         {"created", "kernel threads", "made with cache", 0}},
-        {}};
+    return {"openmp",
+            std::string("One parallel region through libgomp") + bench::kMedians,
+            {{"mode", "region", "", 0},
+             {"regions", "regions", "", 0},
+             {"default_us", "default", "µs/region", 1},
+             {"cache_us", "cache", "µs/region", 1},
+             {"wall_ratio", "wall", "cache/default", 3},
+             {"default_cpu_us", "default CPU", "µs/region", 1},
+             {"cache_cpu_us", "cache CPU", "µs/region", 1},
+             {"cpu_ratio", "CPU", "cache/default", 3},
+             {"created", "kernel threads", "made with cache", 0}},
+            {}};
 }
 
 void add_mode(bench::Table &table, const Mode &mode, const std::string &program,
@@ -42,19 +40,18 @@ void add_mode(bench::Table &table, const Mode &mode, const std::string &program,
     const auto regions = static_cast<unsigned long>(options.numbers[1] * mode.share + 1);
     const std::vector<std::string> command = {program, mode.name, std::to_string(regions)};
     const std::string checksum = bench::run_program(command, {}).checksum;
-    const auto pairs = bench::run_pairs({mode.label, command, checksum, true}, options.library,
-                                        static_cast<unsigned>(options.numbers[0]));
-    const double us = 1e3 / static_cast<double>(regions);
-    const auto each = [&](bool cached, double (*value)(const bench::Measured &)) {
-        return bench::over(
-            pairs, [&](const bench::Pair &pair) { return value(cached ? pair.cached : pair.plain) * us; });
+    const auto pairs =
+        bench::run_pairs({mode.label, command, checksum, true}, options.library, options.numbers[0]);
+    const auto us_each = [&](std::size_t variant, const auto &of) {
+        return pairs.of(variant, of).median * 1e3 / static_cast<double>(regions);
     };
-    table.rows.push_back(
-        {std::string(mode.label), static_cast<double>(regions), each(false, bench::wall_ms).median,
-         each(true, bench::wall_ms).median, bench::ratio(pairs, bench::wall_ms),
-         each(false, bench::cpu_ms).median, each(true, bench::cpu_ms).median,
-         bench::ratio(pairs, bench::cpu_ms),
-         bench::over(pairs, [](const bench::Pair &pair) { return pair.cached.created; }).median});
+    const auto wall = &bench::Measured::wall_ms;
+    const auto cpu = &bench::Measured::cpu_ms;
+    table.rows.push_back({mode.label, static_cast<double>(regions), us_each(bench::kPlain, wall),
+                          us_each(bench::kCached, wall), pairs.ratio(bench::kCached, bench::kPlain, wall),
+                          us_each(bench::kPlain, cpu), us_each(bench::kCached, cpu),
+                          pairs.ratio(bench::kCached, bench::kPlain, cpu),
+                          pairs.of(bench::kCached, &bench::Measured::created).median});
 }
 
 void body(const bench::Options &options) {

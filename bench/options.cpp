@@ -107,9 +107,25 @@ Options read_options(int argc, char **argv, const Description &description) {
 
 } // namespace
 
+std::vector<unsigned> numbers_listed(const std::string &option, const std::string &list, unsigned least,
+                                     unsigned most) {
+    std::vector<unsigned> numbers;
+    std::istringstream words(list + ","); // a comma at its end is one too many
+    for (std::string word; std::getline(words, word, ',');) {
+        const bool digits = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+        const unsigned long number = digits ? std::strtoul(word.c_str(), nullptr, 10) : most + 1UL;
+        if (number < least || number > most)
+            throw Failure(option + " takes numbers from " + std::to_string(least) + " to " +
+                              std::to_string(most) + " with commas in between, not '" + list + "'",
+                          Failure::kUsage);
+        numbers.push_back(static_cast<unsigned>(number));
+    }
+    return numbers;
+}
+
 int main_of(int argc, char **argv, const Description &description, const Body &body, const Work &work) {
     try {
-        if (work != nullptr && argc > 1 && std::strcmp(argv[1], "--work") == 0)
+        if (work != nullptr && argc > 1 && std::strcmp(argv[1], kWork) == 0)
             work(std::vector<std::string>(argv + 2, argv + argc));
         else
             body(read_options(argc, argv, description));

@@ -4,12 +4,13 @@
 // time and later; many that are alive at once, with their memory and kernel threads; and fib, with lend beside it. Last:
 // what a preempted thread of mode lend keeps, which is a block too. Times are CPU times, which other programs do not
 // change much. Each measurement is a process of its own.
-#include <array>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include "preempt.hpp"
+#include "tools/text.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -194,90 +195,87 @@ enum Option : std::size_t {
     kPreemptedLimit
 };
 
-struct Measure {
-    const char *name, *unit;
-    double scale; // from what is measured to the unit
-    Option limit;
-    std::vector<double> values;
-};
+// The child processes of a round.
+enum Run : std::size_t { kOneAtATime, kManyAlive, kFibOwn, kFibLend, kKept };
+constexpr struct {
+    const char *work;
+    Option size;
+    const char *mode;
+    std::size_t numbers;
+} kRuns[] = {{"one", kOnes, kOwn, 2},
+             {"alive", kAlive, kOwn, 4},
+             {"fib", kFib, kOwn, 1},
+             {"fib", kFib, kLend, 1},
+             {"preempted", kPreempted, kLend, 2}};
 
 constexpr Option kNoLimit = kRounds;
 
-class Run {
-  public:
-    explicit Run(const bench::Options &options) : options_(options) {}
-
-    // False: the library has no blocks of threads' own, or not here.
-    bool round() {
-        const std::vector<double> one = ask("one", kOnes, kOwn, 2), alive = ask("alive", kAlive, kOwn, 4),
-                                  own = ask("fib", kFib, kOwn, 1), lend = ask("fib", kFib, kLend, 1),
-                                  kept = ask("preempted", kPreempted, kLend, 2);
-        if (one.empty() || alive.empty() || own.empty() || lend.empty() || kept.empty())
-            return false;
-        const std::array<double, kCount> now = {one[0],   one[1], alive[0],         alive[1], alive[2],
-                                                alive[3], own[0], own[0] / lend[0], kept[0],  kept[1]};
-        for (std::size_t i = 0; i < kCount; i++)
-            measures_[i].values.push_back(now[i] * measures_[i].scale);
-        return true;
-    }
-
-    bench::Table table(bench::Verdicts *verdicts) const {
-        bench::Table table{"own_tls",
-                           "A thread control block of a thread's own",
-                           {{"what", "what", "", 0},
-                            {"value", "value", "", 3},
-                            {"unit", "unit", "", 0},
-                            {"limit", "at most", "", 0},
-                            {"verdict", "verdict", "", 0}},
-                           {}};
-        for (const Measure &measure : measures_) {
-            if (measure.values.empty()) {
-                table.rows.push_back({measure.name, preempt::kUnavailable, "-", "-", "-"});
-                continue;
-            }
-            const bench::Estimate value = bench::estimate(measure.values);
-            table.rows.push_back({measure.name, value, measure.unit, "-", "-"});
-            if (measure.limit != kNoLimit) {
-                const double limit = options_.numbers[measure.limit];
-                table.rows.back()[3] = limit;
-                table.rows.back()[4] = verdicts->at_most(value, limit, options_.numbers[kRounds]);
-            }
-        }
-        return table;
-    }
-
-  private:
-    std::vector<double> ask(const char *what, Option size, const char *mode, std::size_t count) const {
-        return preempt::measured({what, std::to_string(static_cast<std::size_t>(options_.numbers[size]))},
-                                 preempt::armed(options_.library, mode, kSlice), count);
-    }
-
-    static constexpr std::size_t kCount = 10;
-    const bench::Options &options_;
-    std::array<Measure, kCount> measures_ = {{
-        {"spawn + join, the first", "us of CPU", 1e-3, kFirstLimit, {}},
-        {"spawn + join, one at a time", "ns of CPU", 1, kWarmLimit, {}},
-        {"spawn, many alive", "us of CPU", 1e-3, kNoLimit, {}},
-        {"wake + join, many alive", "us of CPU", 1e-3, kNoLimit, {}},
-        {"resident memory of one of many", "KiB", 1, kMemoryLimit, {}},
-        {"kernel threads beyond the workers", "", 1, kTasksLimit, {}},
-        {"fib, a spawn", "ns of CPU", 1, kNoLimit, {}},
-        {"fib, to lend", "x", 1, kFibLimit, {}},
-        {"resident memory of a preempted thread, lend", "KiB", 1, kPreemptedLimit, {}},
-        {"kernel threads of a preempted thread, lend", "", 1, kNoLimit, {}},
-    }};
+// A row: a number that one of them says.
+struct Measure {
+    const char *name, *unit;
+    Run run;
+    std::size_t number;
+    double scale; // from what is measured to the unit
+    Option limit = kNoLimit;
+    std::optional<Run> to = std::nullopt; // the ratio to that of this one
 };
+
+constexpr Measure kMeasures[] = {
+    {"spawn + join, the first", "us of CPU", kOneAtATime, 0, 1e-3, kFirstLimit},
+    {"spawn + join, one at a time", "ns of CPU", kOneAtATime, 1, 1, kWarmLimit},
+    {"spawn, many alive", "us of CPU", kManyAlive, 0, 1e-3},
+    {"wake + join, many alive", "us of CPU", kManyAlive, 1, 1e-3},
+    {"resident memory of one of many", "KiB", kManyAlive, 2, 1, kMemoryLimit},
+    {"kernel threads beyond the workers", "", kManyAlive, 3, 1, kTasksLimit},
+    {"fib, a spawn", "ns of CPU", kFibOwn, 0, 1},
+    {"fib, to lend", "x", kFibOwn, 0, 1, kFibLimit, kFibLend},
+    {"resident memory of a preempted thread, lend", "KiB", kKept, 0, 1, kPreemptedLimit},
+    {"kernel threads of a preempted thread, lend", "", kKept, 1, 1},
+};
+
+bench::Rounds<bench::Numbers> measure(const bench::Options &options) {
+    bench::Turns turns{options.numbers[kRounds], {}};
+    for (const auto &run : kRuns)
+        turns.variants.push_back(std::string(run.work) + ", " + run.mode);
+    return bench::Rounds<bench::Numbers>(turns, [&](std::size_t which, std::size_t) {
+        const auto &run = kRuns[which];
+        return preempt::measured({run.work, thrum::fixed(options.numbers[run.size], 0)},
+                                 preempt::armed(options.library, run.mode, kSlice), run.numbers);
+    });
+}
+
+bench::Table table_of(const bench::Rounds<bench::Numbers> &rounds, const bench::Options &options,
+                      bench::Verdicts *verdicts) {
+    bench::Table table{"own_tls",
+                       "A thread control block of a thread's own",
+                       {{"what", "what", "", 0},
+                        {"value", "value", "", 3},
+                        {"unit", "unit", "", 0},
+                        {"limit", "at most", "", 0},
+                        {"verdict", "verdict", "", 0}},
+                       {}};
+    for (const Measure &measure : kMeasures) {
+        if (!rounds.has(measure.run) || (measure.to && !rounds.has(*measure.to))) {
+            table.rows.push_back(preempt::row_unavailable({measure.name}, table));
+            continue;
+        }
+        const auto number = bench::nth(measure.number, measure.scale);
+        const bench::Estimate value =
+            measure.to ? rounds.ratio(measure.run, *measure.to, number) : rounds.of(measure.run, number);
+        table.rows.push_back({measure.name, value, measure.unit, "-", "-"});
+        if (measure.limit != kNoLimit) {
+            const double limit = options.numbers[measure.limit];
+            table.rows.back()[3] = limit;
+            table.rows.back()[4] = verdicts->at_most(value, limit);
+        }
+    }
+    return table;
+}
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    Run run(options);
-    for (int round = 0; round < static_cast<int>(options.numbers[kRounds]); round++) {
-        bench::progress("round " + std::to_string(round + 1));
-        if (!run.round())
-            break;
-    }
     bench::Verdicts verdicts;
-    report.add(run.table(&verdicts));
+    report.add(table_of(measure(options), options, &verdicts));
     report.note(
         "Two workers. Many alive: a spawn until the thread waits, having used a thread-local of its own.");
     report.note("Resident memory is the process's; what the kernel keeps of a kernel thread, some 23 KiB, is "

@@ -7,10 +7,11 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
@@ -52,23 +53,16 @@ void work(const std::vector<std::string> &words) {
 
 struct Policy {
     const char *name, *variable, *value;
-    std::vector<double> rate, cpu, speedup, cpu_ratio, idle, resident;
 };
 
-std::vector<Policy> policies() {
-    std::vector<Policy> list;
-    const char *settings[][3] = {{"keep all", nullptr, ""},
-                                 {"at most 8", "THRUM_CACHE_MAX_IDLE", "8"},
-                                 {"for 100 ms", "THRUM_CACHE_MAX_AGE", "100"},
-                                 {"for 1 s in all", "THRUM_CACHE_THREAD_SECONDS", "1"},
-                                 {"trimmed after 100 ms", "THRUM_CACHE_TRIM_AFTER", "100"},
-                                 {"until memory is short", "THRUM_CACHE_PRESSURE", "1"},
-                                 {"rest of 1 ms", "THRUM_CACHE_MIN_REST", "1"},
-                                 {"stack wiped", "THRUM_CACHE_WIPE_STACK", "1"}};
-    for (const auto &[name, variable, value] : settings)
-        list.push_back({name, variable, value, {}, {}, {}, {}, {}, {}});
-    return list;
-}
+constexpr Policy kPolicies[] = {{"keep all", nullptr, ""}, // the others beside this
+                                {"at most 8", "THRUM_CACHE_MAX_IDLE", "8"},
+                                {"for 100 ms", "THRUM_CACHE_MAX_AGE", "100"},
+                                {"for 1 s in all", "THRUM_CACHE_THREAD_SECONDS", "1"},
+                                {"trimmed after 100 ms", "THRUM_CACHE_TRIM_AFTER", "100"},
+                                {"until memory is short", "THRUM_CACHE_PRESSURE", "1"},
+                                {"rest of 1 ms", "THRUM_CACHE_MIN_REST", "1"},
+                                {"stack wiped", "THRUM_CACHE_WIPE_STACK", "1"}};
 
 bench::Sample measure(const Policy &policy, const bench::Options &options) {
     bench::Environment environment;
@@ -79,28 +73,9 @@ bench::Sample measure(const Policy &policy, const bench::Options &options) {
                           environment, true);
 }
 
-void round(std::vector<Policy> &list, unsigned turn, const bench::Options &options) {
-    std::vector<bench::Sample> samples(list.size());
-    for (std::size_t i = 0; i < list.size(); i++) {
-        const std::size_t which = (turn + i) % list.size();
-        bench::progress(std::string(list[which].name) + ", round " + std::to_string(turn));
-        samples[which] = measure(list[which], options);
-    }
-    for (std::size_t i = 0; i < list.size(); i++) {
-        const bench::Sample &sample = samples[i], &all_kept = samples[0];
-        list[i].rate.push_back(sample.per_second() / 1e3);
-        list[i].cpu.push_back(sample.cpu_us_each());
-        list[i].speedup.push_back(sample.per_second() / all_kept.per_second());
-        list[i].cpu_ratio.push_back(sample.cpu_us_each() / all_kept.cpu_us_each());
-        list[i].idle.push_back(sample.idle);
-        list[i].resident.push_back(sample.resident_kb);
-    }
-}
-
 bench::Table empty_table() {
     return {"policies",
-            "One creator, 16 threads at a time: median [95 % interval, or lowest and highest where there are "
-            "fewer than 6 rounds]",
+            std::string("One creator, 16 threads at a time") + bench::kMedians,
             {{"policy", "idle threads are kept", "", 0},
              {"setting", "setting", "", 0},
              {"per_s", "rate", "1000/s", 1},
@@ -114,17 +89,22 @@ bench::Table empty_table() {
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    std::vector<Policy> list = policies();
-    for (unsigned turn = 0; turn < options.numbers[1]; turn++)
-        round(list, turn, options);
+    bench::Turns turns{options.numbers[1], {}};
+    for (const Policy &policy : kPolicies)
+        turns.variants.emplace_back(policy.name);
+    const bench::Rounds<bench::Sample> rounds(
+        turns, [&](std::size_t which, std::size_t) { return measure(kPolicies[which], options); });
     bench::Table table = empty_table();
-    for (const Policy &policy : list) {
-        const bool base = policy.variable == nullptr;
-        table.rows.push_back(
-            {policy.name, base ? bench::Cell("-") : std::string(policy.variable) + "=" + policy.value,
-             bench::estimate(policy.rate), base ? bench::Cell("1") : bench::estimate(policy.speedup),
-             bench::estimate(policy.cpu), base ? bench::Cell("1") : bench::estimate(policy.cpu_ratio),
-             bench::estimate(policy.idle).median, bench::estimate(policy.resident).median});
+    const auto rate = &bench::Sample::thousands_per_second;
+    const auto cpu = &bench::Sample::cpu_us_each;
+    for (std::size_t i = 0; i < std::size(kPolicies); i++) {
+        const Policy &policy = kPolicies[i];
+        const bool base = i == 0;
+        table.rows.push_back({policy.name, base ? "-" : std::string(policy.variable) + "=" + policy.value,
+                              rounds.of(i, rate), base ? bench::Cell("1") : rounds.ratio(i, 0, rate),
+                              rounds.of(i, cpu), base ? bench::Cell("1") : rounds.ratio(i, 0, cpu),
+                              rounds.of(i, &bench::Sample::idle).median,
+                              rounds.of(i, &bench::Sample::resident_kb).median});
     }
     report.note("× keep all: of the rate below 1, of the CPU time above 1 the policy costs something.");
     report.note("Memory is not made short: what the one for that costs is its looking.");

@@ -9,7 +9,8 @@
 
 #include <cstdio>
 #include <cstring>
-#include <sstream>
+
+#include "tools/clock.hpp"
 
 namespace preempt {
 
@@ -18,12 +19,6 @@ namespace {
 timespec time_of(double ns) {
     const auto whole = static_cast<std::uint64_t>(ns);
     return {static_cast<time_t>(whole / 1000000000), static_cast<long>(whole % 1000000000)};
-}
-
-double read(clockid_t clock) {
-    timespec time;
-    clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
 } // namespace
@@ -41,20 +36,18 @@ bench::Environment armed(const std::string &library, const std::string &mode, do
     return environment;
 }
 
-std::vector<double> measured(const std::vector<std::string> &words, const bench::Environment &environment,
-                             std::size_t count) {
-    std::vector<std::string> command = {bench::own_path(), "--work"};
-    command.insert(command.end(), words.begin(), words.end());
-    const bench::Ended ended = bench::run(command, environment, true);
-    if (ended.status == 0 && ended.output == std::string(kUnavailable) + "\n")
-        return {};
-    std::istringstream line(ended.output);
-    std::vector<double> values(count);
-    for (double &value : values)
-        line >> value;
-    if (ended.status != 0 || !line)
-        throw bench::Failure("a measuring process failed (wait status " + std::to_string(ended.status) + ")");
-    return values;
+std::optional<bench::Numbers> measured(const std::vector<std::string> &words,
+                                       const bench::Environment &environment, std::size_t count) {
+    const bench::Ended ended = bench::run_well(bench::own_work(words), environment);
+    if (ended.output == std::string(kUnavailable) + "\n")
+        return std::nullopt;
+    return bench::numbers_in(ended.output, count);
+}
+
+std::vector<bench::Cell> row_unavailable(std::vector<bench::Cell> first, const bench::Table &table) {
+    first.emplace_back(kUnavailable);
+    first.resize(table.columns.size(), "-");
+    return first;
 }
 
 std::vector<int> cpus() {
@@ -87,11 +80,11 @@ void pin(int cpu) {
 }
 
 double cpu_ns(clockid_t clock) {
-    return read(clock);
+    return thrum::seconds_on(clock) * 1e9;
 }
 
 double now_ns() {
-    return read(CLOCK_MONOTONIC);
+    return thrum::seconds_now() * 1e9;
 }
 
 namespace {

@@ -13,11 +13,12 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arch_ticks.h"
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace preempt {
 
@@ -32,9 +33,12 @@ constexpr const char *kUnavailable = "not available";
 // come from (THRUM_TICK), unless timers: "lend/monitor".
 bench::Environment armed(const std::string &library, const std::string &mode, double slice_us);
 
-// Executes this benchmark again, as "--work WORDS...": the `count` numbers that it says, or none if it says_unavailable().
-std::vector<double> measured(const std::vector<std::string> &words, const bench::Environment &environment,
-                             std::size_t count);
+// Executes this benchmark again, for its work: the `count` numbers that it says, or none if it says_unavailable().
+std::optional<bench::Numbers> measured(const std::vector<std::string> &words,
+                                       const bench::Environment &environment, std::size_t count);
+
+// A table's row of what is not available, behind its first cells.
+std::vector<bench::Cell> row_unavailable(std::vector<bench::Cell> first, const bench::Table &table);
 
 // The CPUs that this process may use.
 std::vector<int> cpus();

@@ -126,19 +126,16 @@ constexpr const char *kKernel = "kernel", *kTimer = "timer";
 
 struct Arm {
     std::string key, name;
-    bool available = true;
-    std::vector<double> gap, p10, p99, cpu, per_second, left_out; // a value a round
-    std::vector<double> to_yield, to_kernel;
-
     bool is_mode() const { return key != kKernel && key != kTimer; }
 };
 
+// Those of preempt::kModes, of which the first is yield, and these two.
 std::vector<Arm> all_arms() {
     std::vector<Arm> arms;
     for (const char *mode : preempt::kModes)
-        arms.push_back({mode, std::string("thrum, ") + mode, true, {}, {}, {}, {}, {}, {}, {}, {}});
-    arms.push_back({kKernel, "kernel threads, 1:1", true, {}, {}, {}, {}, {}, {}, {}, {}});
-    arms.push_back({kTimer, "a timer's signal, no switch", true, {}, {}, {}, {}, {}, {}, {}, {}});
+        arms.push_back({mode, std::string("thrum, ") + mode});
+    arms.push_back({kKernel, "kernel threads, 1:1"});
+    arms.push_back({kTimer, "a timer's signal, no switch"});
     return arms;
 }
 
@@ -184,36 +181,27 @@ void work(const std::vector<std::string> &words) {
 
 // --- rounds -----------------------------------------------------------------------------------------------
 
-void one(Arm *arm, const bench::Options &options, int cpu) {
-    const double slice = options.numbers[2];
-    const std::vector<double> values = preempt::measured(
-        {arm->key, std::to_string(cpu), std::to_string(options.numbers[1]), std::to_string(slice)},
-        preempt::armed(options.library, arm->is_mode() ? arm->key : "none", slice), 6);
-    arm->available = !values.empty();
-    if (!arm->available)
-        return;
-    arm->p10.push_back(values[0] / 1e3);
-    arm->gap.push_back(values[1] / 1e3);
-    arm->p99.push_back(values[2] / 1e3);
-    arm->cpu.push_back(values[3] / 1e3);
-    arm->per_second.push_back(values[4]);
-    arm->left_out.push_back(values[5]);
-}
+enum : std::size_t { kP10, kGap, kP99, kCpu, kPerSecond, kLeftOut, kNumbers }; // what report_gaps() says
 
-void take_ratios(std::vector<Arm> *arms) {
-    const Arm &yield = arms->front(), &kernel = (*arms)[arms->size() - 2];
-    for (Arm &arm : *arms)
-        for (std::size_t round = 0; round < arm.gap.size(); round++) {
-            arm.to_yield.push_back(arm.gap[round] / yield.gap[round]);
-            arm.to_kernel.push_back(arm.gap[round] / kernel.gap[round]);
-        }
+bench::Rounds<bench::Numbers> measure(const std::vector<Arm> &arms, const bench::Options &options) {
+    const std::vector<int> cpus = preempt::cpus();
+    const double slice = options.numbers[2];
+    bench::Turns turns{options.numbers[0], {}};
+    for (const Arm &arm : arms)
+        turns.variants.push_back(arm.name);
+    return bench::Rounds<bench::Numbers>(turns, [&](std::size_t which, std::size_t round) {
+        const Arm &arm = arms[which];
+        return preempt::measured({arm.key, std::to_string(cpus[round % cpus.size()]),
+                                  std::to_string(options.numbers[1]), std::to_string(slice)},
+                                 preempt::armed(options.library, arm.is_mode() ? arm.key : "none", slice),
+                                 kNumbers);
+    });
 }
 
 // To yielding: for lending and thread-locals of one's own. To the kernel's: for all modes.
-bench::Table table_of(const std::vector<Arm> &arms, const bench::Options &options,
-                      bench::Verdicts *verdicts) {
-    const double rounds = options.numbers[0], yield_limit = options.numbers[3],
-                 kernel_limit = options.numbers[4];
+bench::Table table_of(const std::vector<Arm> &arms, const bench::Rounds<bench::Numbers> &rounds,
+                      const bench::Options &options, bench::Verdicts *verdicts) {
+    const double yield_limit = options.numbers[3], kernel_limit = options.numbers[4];
     bench::Table table{"preempt_cost",
                        "One preemption: from the last stamp of one unit to the first of the next",
                        {{"arm", "units", "", 0},
@@ -228,38 +216,32 @@ bench::Table table_of(const std::vector<Arm> &arms, const bench::Options &option
                         {"per_second", "preemptions", "/s", 0},
                         {"left_out", "left out", "%", 2}},
                        {}};
-    for (const Arm &arm : arms) {
-        if (!arm.available) {
-            table.rows.push_back({arm.name, preempt::kUnavailable});
-            table.rows.back().resize(table.columns.size(), "-");
+    constexpr double kUs = 1e-3; // of ns
+    const std::size_t yield = 0, kernel = arms.size() - 2;
+    for (std::size_t i = 0; i < arms.size(); i++) {
+        const Arm &arm = arms[i];
+        if (!rounds.has(i)) {
+            table.rows.push_back(preempt::row_unavailable({arm.name}, table));
             continue;
         }
-        const bench::Estimate to_yield = bench::estimate(arm.to_yield),
-                              to_kernel = bench::estimate(arm.to_kernel);
+        const auto us = [&](std::size_t number) { return rounds.of(i, bench::nth(number, kUs)); };
+        const bench::Estimate to_yield = rounds.ratio(i, yield, bench::nth(kGap)),
+                              to_kernel = rounds.ratio(i, kernel, bench::nth(kGap));
         const bool as_yield = arm.key == "lend" || arm.key == "own-tls";
-        table.rows.push_back({arm.name, bench::estimate(arm.p10), bench::estimate(arm.gap),
-                              bench::estimate(arm.p99), bench::estimate(arm.cpu), to_yield,
-                              as_yield ? verdicts->at_most(to_yield, yield_limit, rounds) : "-", to_kernel,
-                              arm.is_mode() ? verdicts->at_most(to_kernel, kernel_limit, rounds) : "-",
-                              bench::estimate(arm.per_second).median, bench::estimate(arm.left_out).median});
+        table.rows.push_back({arm.name, us(kP10), us(kGap), us(kP99), us(kCpu), to_yield,
+                              as_yield ? verdicts->at_most(to_yield, yield_limit) : "-", to_kernel,
+                              arm.is_mode() ? verdicts->at_most(to_kernel, kernel_limit) : "-",
+                              rounds.of(i, bench::nth(kPerSecond)).median,
+                              rounds.of(i, bench::nth(kLeftOut)).median});
     }
     return table;
 }
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    std::vector<Arm> arms = all_arms();
-    const std::vector<int> cpus = preempt::cpus();
-    for (std::size_t round = 0; round < static_cast<std::size_t>(options.numbers[0]); round++)
-        for (std::size_t turn = 0; turn < arms.size(); turn++) {
-            Arm *arm = &arms[(turn + round) % arms.size()];
-            bench::progress("round " + std::to_string(round + 1) + ": " + arm->name);
-            if (arm->available)
-                one(arm, options, cpus[round % cpus.size()]);
-        }
-    take_ratios(&arms);
+    const std::vector<Arm> arms = all_arms();
     bench::Verdicts verdicts;
-    report.add(table_of(arms, options, &verdicts));
+    report.add(table_of(arms, measure(arms, options), options, &verdicts));
     report.note("Each is two units that never wait, on one CPU, to which the process is pinned; the kernel's "
                 "own slices "
                 "are as long as it likes.");

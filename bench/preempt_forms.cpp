@@ -198,61 +198,23 @@ void work(const std::vector<std::string> &words) {
 
 // --- in the parent -----------------------------------------------------------------------------------------
 
-struct Measured {
-    bool available = true;
-    std::vector<double> cpu, gap, returns, to_published, to_kernel; // a value a round
-};
+enum : std::size_t { kCpu, kGap, kReturns, kNumbers }; // what report_returns() says
 
-class Run {
-  public:
-    explicit Run(const bench::Options &options)
-        : options_(options), workers_(cpus_for(static_cast<std::size_t>(options.numbers[2])).size()) {
-        rows_.resize(kRows.size());
-    }
-
-    void all() {
-        for (std::size_t round = 0; round < static_cast<std::size_t>(options_.numbers[0]); round++)
-            for (std::size_t turn = 0; turn < kRows.size(); turn++)
-                one((turn + round) % kRows.size(), round);
-        for (Measured &row : rows_)
-            for (std::size_t round = 0; round < row.cpu.size(); round++) {
-                row.to_published.push_back(row.cpu[round] / rows_[kPublished].cpu[round]);
-                row.to_kernel.push_back(row.cpu[round] / rows_.back().cpu[round]);
-            }
-    }
-
-    std::size_t workers() const { return workers_; }
-    const Measured &row(std::size_t number) const { return rows_[number]; }
-
-  private:
-    void one(std::size_t number, std::size_t round);
-
-    const bench::Options &options_;
-    std::size_t workers_;
-    std::vector<Measured> rows_;
-};
-
-void Run::one(std::size_t number, std::size_t round) {
-    Measured &row = rows_[number];
-    if (!row.available)
-        return;
-    bench::progress("round " + std::to_string(round + 1) + ": " + kRows[number].name);
-    const double slice = options_.numbers[3];
-    bench::Environment environment = preempt::armed(options_.library, kThrum, slice);
+bench::Rounds<bench::Numbers> measure(const bench::Options &options, std::size_t workers) {
+    const double slice = options.numbers[3];
+    bench::Environment environment = preempt::armed(options.library, kThrum, slice);
     environment.set("THRUM_BIND", "cpu");
-    const std::vector<double> values =
-        preempt::measured({kRows[number].key, std::to_string(workers_), std::to_string(options_.numbers[1]),
-                           std::to_string(slice)},
-                          environment, 3);
-    row.available = !values.empty();
-    if (!row.available)
-        return;
-    row.cpu.push_back(values[0]);
-    row.gap.push_back(values[1]);
-    row.returns.push_back(values[2]);
+    bench::Turns turns{options.numbers[0], {}};
+    for (const Row &row : kRows)
+        turns.variants.emplace_back(row.name);
+    return bench::Rounds<bench::Numbers>(turns, [&](std::size_t which, std::size_t) {
+        return preempt::measured({kRows[which].key, std::to_string(workers),
+                                  std::to_string(options.numbers[1]), std::to_string(slice)},
+                                 environment, kNumbers);
+    });
 }
 
-bench::Table table_of(const Run &run) {
+bench::Table table_of(const bench::Rounds<bench::Numbers> &rounds) {
     bench::Table table{"preempt_forms",
                        "One preemption by KLT-switching, in its forms",
                        {{"form", "form", "", 0},
@@ -262,24 +224,23 @@ bench::Table table_of(const Run &run) {
                         {"to_kernel", "to the kernel", "x", 2},
                         {"count", "preemptions", "", 0}},
                        {}};
-    for (std::size_t i = 0; i < kRows.size(); i++) {
-        const Measured &row = run.row(i);
-        if (row.available)
-            table.rows.push_back({kRows[i].name, bench::estimate(row.cpu), bench::estimate(row.gap),
-                                  bench::estimate(row.to_published), bench::estimate(row.to_kernel),
-                                  bench::estimate(row.returns).median});
+    for (std::size_t i = 0; i < kRows.size(); i++)
+        if (rounds.has(i))
+            table.rows.push_back({kRows[i].name, rounds.of(i, bench::nth(kCpu)),
+                                  rounds.of(i, bench::nth(kGap)),
+                                  rounds.ratio(i, kPublished, bench::nth(kCpu)),
+                                  rounds.ratio(i, kRows.size() - 1, bench::nth(kCpu)),
+                                  rounds.of(i, bench::nth(kReturns)).median});
         else
-            table.rows.push_back({kRows[i].name, preempt::kUnavailable, "-", "-", "-", "-"});
-    }
+            table.rows.push_back(preempt::row_unavailable({kRows[i].name}, table));
     return table;
 }
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    Run run(options);
-    run.all();
-    report.add(table_of(run));
-    report.note("Workers: " + std::to_string(run.workers()) +
+    const std::size_t workers = cpus_for(static_cast<std::size_t>(options.numbers[2])).size();
+    report.add(table_of(measure(options, workers)));
+    report.note("Workers: " + std::to_string(workers) +
                 ", each on a CPU of its own, with two units that never wait; the kernel's own slices are as "
                 "long as it likes.");
     report.note("The model's first five rows go from one unit to the next by way of a kernel thread of the "

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "preempt.hpp"
+#include "tools/text.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -140,85 +141,90 @@ bool is_monitors(const std::string &mode) {
     return mode.find('/') != std::string::npos;
 }
 
-// One line of the table: a mode, or the timer, at one slice.
+// A mode, or the timer, at one slice.
 struct Line {
     std::string key;
     std::size_t slice;
     std::size_t threads; // 0: kernel threads
-    bool available = true;
-    std::vector<double> ratios;
 };
+
+enum : std::size_t { kPlain, kInterrupted, kBoth }; // the variants of a line
 
 class Run {
   public:
     explicit Run(const bench::Options &options)
         : options_(options), modes_(modes_of(options.texts[0])), workers_(options.numbers[2]),
-          text_(std::to_string(static_cast<int>(workers_))) {
-        const double ns = options.numbers[1] * 1e6 * workers_;
-        turns_ = std::to_string(
-            static_cast<std::uint64_t>(preempt::measured({"turns", std::to_string(ns)}, plain(), 1)[0]));
-        for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
-            lines_.push_back({kTimer, slice, 0, true, {}});
-            for (const std::string &mode : modes_)
-                for (const std::size_t threads : {several(), std::size_t{1}})
-                    lines_.push_back({mode, slice, threads, true, {}});
-        }
-    }
+          lines_(all_lines()), rounds_(measure()) {}
 
-    void all() {
-        for (int round = 0; round < static_cast<int>(options_.numbers[0]); round++)
-            for (Line &line : lines_)
-                if (line.available) {
-                    bench::progress("round " + std::to_string(round + 1) + ": " + line.key + ", " +
-                                    std::to_string(kSlices[line.slice]) + " us");
-                    pair(&line, round % 2 == 0);
-                }
+    bool has(const std::string &key, std::size_t slice, std::size_t threads) const {
+        return rounds_.has(kBoth * place(key, slice, threads) + kInterrupted);
     }
-
-    const Line &line(const std::string &key, std::size_t slice, std::size_t threads) const {
-        for (const Line &line : lines_)
-            if (line.key == key && line.slice == slice && line.threads == threads)
-                return line;
-        throw bench::Failure("there is no line of " + key);
+    // CPU time to that without interrupts.
+    std::vector<double> ratios(const std::string &key, std::size_t slice, std::size_t threads) const {
+        const std::size_t plain = kBoth * place(key, slice, threads) + kPlain;
+        return rounds_.ratios(plain + kInterrupted, plain, bench::nth(0));
     }
     const std::vector<std::string> &modes() const { return modes_; }
     std::size_t several() const { return kUnitsOfWorker * static_cast<std::size_t>(workers_); }
 
   private:
+    std::size_t place(const std::string &key, std::size_t slice, std::size_t threads) const {
+        for (std::size_t i = 0; i < lines_.size(); i++)
+            if (lines_[i].key == key && lines_[i].slice == slice && lines_[i].threads == threads)
+                return i;
+        throw bench::Failure("there is no line of " + key);
+    }
     bench::Environment plain() const { return preempt::armed(options_.library, kNone, kSlices.back()); }
-    double cpu(const Line &line, bool interrupted);
-    void pair(Line *line, bool plain_first);
+    std::vector<Line> all_lines() const;
+    bench::Rounds<bench::Numbers> measure() const;
+    std::optional<bench::Numbers> cpu(const Line &line, bool interrupted, const std::string &turns) const;
 
     const bench::Options &options_;
-    std::vector<std::string> modes_;
-    double workers_;
-    std::string text_, turns_;
-    std::vector<Line> lines_;
+    const std::vector<std::string> modes_;
+    const double workers_;
+    const std::vector<Line> lines_;
+    const bench::Rounds<bench::Numbers> rounds_;
 };
 
-// 0 if the mode is not available.
-double Run::cpu(const Line &line, bool interrupted) {
-    const double slice = kSlices[line.slice];
-    const bool kernel = line.threads == 0;
-    const std::vector<double> values =
-        kernel
-            ? preempt::measured({kTimer, text_, turns_, interrupted ? std::to_string(slice) : "0"}, plain(),
-                                1)
-            : preempt::measured({"thrum", text_, std::to_string(line.threads), turns_},
-                                preempt::armed(options_.library, interrupted ? line.key : kNone, slice), 1);
-    return values.empty() ? 0 : values[0];
+std::vector<Line> Run::all_lines() const {
+    std::vector<Line> lines;
+    for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
+        lines.push_back({kTimer, slice, 0});
+        for (const std::string &mode : modes_)
+            for (const std::size_t threads : {several(), std::size_t{1}})
+                lines.push_back({mode, slice, threads});
+    }
+    return lines;
 }
 
-void Run::pair(Line *line, bool plain_first) {
-    const double first = cpu(*line, !plain_first), second = cpu(*line, plain_first);
-    line->available = first > 0 && second > 0;
-    if (line->available)
-        line->ratios.push_back(plain_first ? second / first : first / second);
+std::optional<bench::Numbers> Run::cpu(const Line &line, bool interrupted, const std::string &turns) const {
+    const std::string workers = thrum::fixed(workers_, 0);
+    const double slice = kSlices[line.slice];
+    if (line.threads == 0)
+        return preempt::measured({kTimer, workers, turns, interrupted ? std::to_string(slice) : "0"}, plain(),
+                                 1);
+    return preempt::measured({"thrum", workers, std::to_string(line.threads), turns},
+                             preempt::armed(options_.library, interrupted ? line.key : kNone, slice), 1);
+}
+
+bench::Rounds<bench::Numbers> Run::measure() const {
+    const double ns = options_.numbers[1] * 1e6 * workers_;
+    const std::string turns =
+        thrum::fixed(preempt::measured({"turns", std::to_string(ns)}, plain(), 1).value()[0], 0);
+    bench::Turns all{options_.numbers[0], {}, kBoth};
+    for (const Line &line : lines_)
+        for (const char *how : {" without", ""})
+            all.variants.push_back(line.key + ", " + thrum::fixed(kSlices[line.slice], 0) + " us" + how);
+    return bench::Rounds<bench::Numbers>(all, [&](std::size_t which, std::size_t) {
+        return cpu(lines_[which / kBoth], which % kBoth == kInterrupted, turns);
+    });
 }
 
 // --- tables -----------------------------------------------------------------------------------------------
 
-std::vector<double> in_percent(const std::vector<double> &ratios, const std::vector<double> *timers) {
+// What is beyond 1, or beyond what a timer takes in the same round.
+std::vector<double> in_percent(const std::vector<double> &ratios,
+                               const std::vector<double> *timers = nullptr) {
     std::vector<double> values;
     for (std::size_t i = 0; i < ratios.size(); i++)
         values.push_back(100 * (ratios[i] - (timers != nullptr ? (*timers)[i] : 1)));
@@ -243,26 +249,26 @@ bench::Table table_of(const Run &run, const char *key, const char *title, std::s
     }
     table.columns.push_back({"verdict", beside_timer ? "beyond" : "overhead", "verdict", 0});
     for (const std::string &mode : run.modes()) {
-        if (!run.line(mode, 0, threads).available) {
-            table.rows.push_back({mode, preempt::kUnavailable});
-            table.rows.back().resize(table.columns.size(), "-");
+        if (!run.has(mode, 0, threads)) {
+            table.rows.push_back(preempt::row_unavailable({mode}, table));
             continue;
         }
         for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
-            const Line &line = run.line(mode, slice, threads), &timer = run.line(kTimer, slice, 0);
-            std::vector<bench::Cell> row = {mode, kSlices[slice], bench::estimate(line.ratios),
-                                            bench::estimate(in_percent(line.ratios, nullptr))};
+            const std::vector<double> ratios = run.ratios(mode, slice, threads);
+            std::vector<bench::Cell> row = {mode, kSlices[slice], bench::estimate(ratios),
+                                            bench::estimate(in_percent(ratios))};
             if (beside_timer) {
-                row.emplace_back(bench::estimate(in_percent(timer.ratios, nullptr)));
-                const bench::Estimate beyond = bench::estimate(in_percent(line.ratios, &timer.ratios));
+                const std::vector<double> timer = run.ratios(kTimer, slice, 0);
+                row.emplace_back(bench::estimate(in_percent(timer)));
+                const bench::Estimate beyond = bench::estimate(in_percent(ratios, &timer));
                 row.emplace_back(beyond);
                 row.emplace_back(kSlices[slice] == kAimed && !is_monitors(mode)
-                                     ? verdicts->at_most(beyond, options.numbers[3], options.numbers[0])
+                                     ? verdicts->at_most(beyond, options.numbers[3])
                                      : "-");
             } else {
-                row.emplace_back(verdicts->at_most_of_many(in_percent(line.ratios, nullptr),
-                                                           options.numbers[4],
-                                                           run.modes().size() * kSlices.size()));
+                const std::size_t cases = run.modes().size() * kSlices.size();
+                row.emplace_back(
+                    verdicts->at_most(bench::estimate(in_percent(ratios), cases), options.numbers[4]));
             }
             table.rows.push_back(row);
         }
@@ -278,18 +284,17 @@ bench::Table alone(const Run &run, const bench::Options &options, bench::Verdict
         {{"mode", "mode", "", 0}, {"overhead", "overhead", "%", 2}, {"verdict", "overhead", "verdict", 0}},
         {}};
     for (const std::string &mode : run.modes()) {
-        std::vector<double> ratios;
-        for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
-            const std::vector<double> &more = run.line(mode, slice, 1).ratios;
-            ratios.insert(ratios.end(), more.begin(), more.end());
-        }
-        if (ratios.empty()) {
-            table.rows.push_back({mode, preempt::kUnavailable, "-"});
+        if (!run.has(mode, 0, 1)) {
+            table.rows.push_back(preempt::row_unavailable({mode}, table));
             continue;
         }
-        const bench::Estimate overhead = bench::estimate(in_percent(ratios, nullptr));
-        table.rows.push_back(
-            {mode, overhead, verdicts->at_most(overhead, options.numbers[4], options.numbers[0])});
+        std::vector<double> ratios;
+        for (std::size_t slice = 0; slice < kSlices.size(); slice++) {
+            const std::vector<double> more = run.ratios(mode, slice, 1);
+            ratios.insert(ratios.end(), more.begin(), more.end());
+        }
+        const bench::Estimate overhead = bench::estimate(in_percent(ratios));
+        table.rows.push_back({mode, overhead, verdicts->at_most(overhead, options.numbers[4])});
     }
     return table;
 }
@@ -297,8 +302,7 @@ bench::Table alone(const Run &run, const bench::Options &options, bench::Verdict
 void body(const bench::Options &options) {
     bench::Report report(options);
     bench::Verdicts verdicts;
-    Run run(options);
-    run.all();
+    const Run run(options);
     report.add(table_of(run, "several", "Several threads that compute on each worker", run.several(), options,
                         &verdicts));
     report.add(table_of(run, "one", "One thread that computes, alone", 1, options, &verdicts));

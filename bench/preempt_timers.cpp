@@ -211,7 +211,6 @@ void work(const std::vector<std::string> &words) {
 
 struct Row {
     std::size_t threads, form;
-    std::array<std::vector<double>, 5> values; // a value a round
 };
 
 void body(const bench::Options &options) {
@@ -219,19 +218,15 @@ void body(const bench::Options &options) {
     std::vector<Row> rows;
     for (const std::size_t count : kThreads)
         for (std::size_t i = 0; i < kForms.size() && count <= options.numbers[3]; i++)
-            rows.push_back({count, i, {}});
-    for (std::size_t round = 0; round < static_cast<std::size_t>(options.numbers[0]); round++)
-        for (std::size_t turn = 0; turn < rows.size(); turn++) {
-            Row &row = rows[(turn + round) % rows.size()];
-            bench::progress("round " + std::to_string(round + 1) + ": " + kForms[row.form] + ", " +
-                            std::to_string(row.threads));
-            const std::vector<double> values =
-                preempt::measured({std::to_string(row.form), std::to_string(row.threads),
-                                   std::to_string(options.numbers[2]), std::to_string(options.numbers[1])},
-                                  bench::Environment(), row.values.size());
-            for (std::size_t i = 0; i < values.size(); i++)
-                row.values[i].push_back(values[i] / (i < 3 ? 1e3 : 1));
-        }
+            rows.push_back({count, i});
+    bench::Turns turns{options.numbers[0], {}};
+    for (const Row &row : rows)
+        turns.variants.push_back(std::string(kForms[row.form]) + ", " + std::to_string(row.threads));
+    const bench::Rounds<bench::Numbers> rounds(turns, [&](std::size_t which, std::size_t) {
+        return preempt::measured({std::to_string(rows[which].form), std::to_string(rows[which].threads),
+                                  std::to_string(options.numbers[2]), std::to_string(options.numbers[1])},
+                                 bench::Environment(), 5);
+    });
     bench::Table table{"preempt_timers",
                        "What a tick takes from the thread that it interrupts",
                        {{"form", "form", "", 0},
@@ -242,11 +237,12 @@ void body(const bench::Options &options) {
                         {"delivered", "delivered", "%", 1},
                         {"left_out", "left out", "%", 1}},
                        {}};
-    for (const Row &row : rows)
-        table.rows.push_back({kForms[row.form], static_cast<double>(row.threads),
-                              bench::estimate(row.values[0]), bench::estimate(row.values[1]),
-                              bench::estimate(row.values[2]), bench::estimate(row.values[3]).median,
-                              bench::estimate(row.values[4]).median});
+    constexpr double kUs = 1e-3; // of ns
+    for (std::size_t i = 0; i < rows.size(); i++)
+        table.rows.push_back({kForms[rows[i].form], static_cast<double>(rows[i].threads),
+                              rounds.of(i, bench::nth(0, kUs)), rounds.of(i, bench::nth(1, kUs)),
+                              rounds.of(i, bench::nth(2, kUs)), rounds.of(i, bench::nth(3)).median,
+                              rounds.of(i, bench::nth(4)).median});
     report.add(table);
     report.note("Every thread is to be interrupted once a period; delivered: how many of these signals came. "
                 "One that is "

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
+#include "verdict.hpp"
 
 namespace {
 
@@ -22,20 +23,14 @@ constexpr const char *kNames[kVariants] = {"none", "empty library", "libthrum-ca
 struct Program {
     std::string name;
     std::vector<std::string> command;
-    unsigned rounds;
-};
-
-struct Times {
-    std::vector<double> wall, cpu;             // µs
-    std::vector<double> added_wall, added_cpu; // less the same round's run without a library
+    double rounds;
 };
 
 std::vector<Program> programs(const bench::Options &options, bench::Report &report) {
     const std::string &python = options.texts[0];
-    std::vector<Program> list = {
-        {"nothing", {bench::beside("programs/nothing")}, static_cast<unsigned>(options.numbers[0])}};
+    std::vector<Program> list = {{"nothing", {bench::beside("programs/nothing")}, options.numbers[0]}};
     if (access(python.c_str(), X_OK) == 0)
-        list.push_back({"python3", {python, "-I", "-c", "pass"}, static_cast<unsigned>(options.numbers[1])});
+        list.push_back({"python3", {python, "-I", "-c", "pass"}, options.numbers[1]});
     else
         report.note("there is no " + python + ": measured without it (--python names another)");
     return list;
@@ -58,43 +53,17 @@ void check_loaded(const Program &program, const std::string &library) {
         throw bench::Failure("the loader does not preload " + library);
 }
 
-bench::Ended once(const Program &program, const bench::Environment &environment) {
-    bench::Ended ended = bench::run(program.command, environment, false);
-    if (ended.status != 0)
-        throw bench::Failure(program.name + " ended with wait status " + std::to_string(ended.status));
-    return ended;
-}
-
-// Each round runs every variant once, beginning with another one each time.
-std::vector<Times> measure(const Program &program, const std::string &library) {
-    std::vector<Times> times(kVariants);
+bench::Rounds<bench::Ended> measure(const Program &program, const std::string &library) {
+    bench::Turns turns{program.rounds, {}};
     std::vector<bench::Environment> environments;
-    for (int variant = 0; variant < kVariants; variant++) {
-        environments.push_back(environment(static_cast<Variant>(variant), library));
-        once(program, environments.back());
+    for (const Variant variant : {kPlain, kEmpty, kCache}) {
+        turns.variants.push_back(program.name + ", " + kNames[variant]);
+        environments.push_back(environment(variant, library));
+        bench::run_well(program.command, environments.back(), false); // to warm up
     }
-    for (unsigned round = 0; round < program.rounds; round++) {
-        bench::Ended ended[kVariants];
-        if (round % 50 == 0)
-            bench::progress(program.name + " " + std::to_string(round));
-        for (unsigned turn = 0; turn < kVariants; turn++) {
-            const unsigned variant = (round + turn) % kVariants;
-            ended[variant] = once(program, environments[variant]);
-        }
-        for (unsigned variant = 0; variant < kVariants; variant++) {
-            times[variant].wall.push_back(ended[variant].wall_us);
-            times[variant].cpu.push_back(ended[variant].cpu_us);
-            times[variant].added_wall.push_back(ended[variant].wall_us - ended[kPlain].wall_us);
-            times[variant].added_cpu.push_back(ended[variant].cpu_us - ended[kPlain].cpu_us);
-        }
-    }
-    return times;
-}
-
-std::string verdict(const bench::Estimate &added) {
-    if (added.high <= kLimit)
-        return "kept";
-    return added.low > kLimit ? "missed" : "undecided: the interval spans it";
+    return bench::Rounds<bench::Ended>(turns, [&](std::size_t variant, std::size_t) {
+        return bench::run_well(program.command, environments[variant], false);
+    });
 }
 
 void body(const bench::Options &options) {
@@ -110,18 +79,23 @@ void body(const bench::Options &options) {
                        {}};
     for (const Program &program : programs(options, report)) {
         check_loaded(program, options.library);
-        const std::vector<Times> times = measure(program, options.library);
-        for (int variant = 0; variant < kVariants; variant++) {
-            const Times &t = times[static_cast<std::size_t>(variant)];
-            const bool plain = variant == kPlain;
-            table.rows.push_back({program.name, kNames[variant], bench::estimate(t.wall).median,
-                                  bench::estimate(t.cpu).median,
-                                  plain ? bench::Cell("-") : bench::Cell(bench::estimate(t.added_wall)),
-                                  plain ? bench::Cell("-") : bench::Cell(bench::estimate(t.added_cpu))});
-        }
+        const bench::Rounds<bench::Ended> rounds = measure(program, options.library);
+        const auto added = [&](std::size_t variant, double bench::Ended::*time) {
+            return bench::estimate(
+                rounds.compared(variant, kPlain, [&](const bench::Ended &with, const bench::Ended &plain) {
+                    return with.*time - plain.*time;
+                }));
+        };
+        const auto wall = &bench::Ended::wall_us, cpu = &bench::Ended::cpu_us;
+        for (std::size_t variant = 0; variant < kVariants; variant++)
+            table.rows.push_back({program.name, kNames[variant], rounds.of(variant, wall).median,
+                                  rounds.of(variant, cpu).median,
+                                  variant == kPlain ? bench::Cell("-") : added(variant, wall),
+                                  variant == kPlain ? bench::Cell("-") : added(variant, cpu)});
+        bench::Verdicts verdicts;
         report.note("limit of 100 µs for " + program.name + ": wall time " +
-                    verdict(bench::estimate(times[kCache].added_wall)) + ", CPU time " +
-                    verdict(bench::estimate(times[kCache].added_cpu)));
+                    verdicts.at_most(added(kCache, wall), kLimit) + ", CPU time " +
+                    verdicts.at_most(added(kCache, cpu), kLimit));
     }
     report.add(table);
     report.print();

@@ -29,7 +29,7 @@ Estimate estimate(std::vector<double> values, std::size_t cases) {
     if (values.empty())
         throw Failure("nothing was measured");
     const thrum::Interval interval = thrum::median_interval(std::move(values), cases);
-    return {interval.median, interval.low, interval.high};
+    return {interval.median, interval.low, interval.high, thrum::has_median_interval(interval.count, cases)};
 }
 
 double quantile(std::vector<double> *values, double share) {

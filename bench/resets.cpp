@@ -17,13 +17,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
@@ -85,7 +86,8 @@ Counts trace(const std::string &strace, const std::string &library, unsigned thr
     std::vector<std::string> command = {strace, "-f", "-c", "-o", file.path()};
     if (!library.empty())
         command.insert(command.end(), {"-E", "LD_PRELOAD=" + library});
-    command.insert(command.end(), {bench::own_path(), "--work", "threads", std::to_string(threads)});
+    const std::vector<std::string> work = bench::own_work({"threads", std::to_string(threads)});
+    command.insert(command.end(), work.begin(), work.end());
     if (bench::run(command, {}, true).status != 0)
         return {};
     return parse(file.path());
@@ -148,48 +150,40 @@ void check_skips(const std::string &library) {
         throw bench::Failure(library + ": not built with THRUM_DEBUG=ON, so it leaves no row out");
 }
 
-struct Row {
-    bench::Environment environment;
-    std::vector<double> saved, share; // µs per thread, % of it
-};
-
-void compare(Row &row, const bench::Environment &whole, bool skipped_first, double seconds) {
-    const std::vector<std::string> words = {"seconds", std::to_string(seconds)};
-    double cpu[2];
-    for (const bool without : {skipped_first, !skipped_first})
-        cpu[without] = bench::measure(words, without ? row.environment : whole, true).cpu_us_each();
-    row.saved.push_back(cpu[0] - cpu[1]);
-    row.share.push_back((cpu[0] - cpu[1]) / cpu[0] * 100);
-}
-
-void add_rows(bench::Report &report, const std::string &library, double seconds, unsigned rounds) {
+void add_rows(bench::Report &report, const std::string &library, double seconds, double rounds) {
     if (library.empty())
         return report.note("no library built with THRUM_DEBUG=ON (say --rows-library): no rows compared");
     check_skips(library);
-    bench::Environment whole;
-    whole.preload(library);
-    std::vector<Row> rows;
-    for (const char *name : kRows) {
-        rows.push_back({whole, {}, {}});
-        if (*name != '\0')
-            rows.back().environment.set("THRUM_SKIP", name);
-    }
-    for (unsigned round = 0; round < rounds; round++) {
-        bench::progress("rows, round " + std::to_string(round));
-        for (Row &row : rows)
-            compare(row, whole, round % 2 != 0, seconds);
-    }
-    bench::Table table{
-        "rows",
-        "CPU time per create + join that leaving a row out saves: median [95 % interval, or lowest "
-        "and highest where there are fewer than 6 rounds]",
-        {{"row", "row left out", "", 0},
-         {"saved_cpu_us", "saved", "µs/thread", 2},
-         {"saved_percent", "saved", "%", 1}},
-        {}};
-    for (std::size_t i = 0; i < rows.size(); i++)
-        table.rows.push_back({std::string(*kRows[i] != '\0' ? kRows[i] : "(nothing)"),
-                              bench::estimate(rows[i].saved), bench::estimate(rows[i].share)});
+    // Of each row two variants: all that is done, and without the row.
+    const auto name_of = [](const char *row) { return std::string(*row != '\0' ? row : "(nothing)"); };
+    bench::Turns turns{rounds, {}, 2};
+    std::vector<bench::Environment> environments;
+    for (const char *name : kRows)
+        for (const bool without : {false, true}) {
+            turns.variants.push_back(name_of(name) + (without ? ", left out" : ", done"));
+            environments.emplace_back().preload(library);
+            if (without && *name != '\0')
+                environments.back().set("THRUM_SKIP", name);
+        }
+    const bench::Rounds<bench::Sample> measured(turns, [&](std::size_t which, std::size_t) {
+        return bench::measure({"seconds", std::to_string(seconds)}, environments[which], true);
+    });
+    const auto saved = [](const bench::Sample &all, const bench::Sample &without) {
+        return all.cpu_us_each() - without.cpu_us_each();
+    };
+    const auto share = [&](const bench::Sample &all, const bench::Sample &without) {
+        return saved(all, without) / all.cpu_us_each() * 100;
+    };
+    bench::Table table{"rows",
+                       std::string("CPU time per create + join that leaving a row out saves") +
+                           bench::kMedians,
+                       {{"row", "row left out", "", 0},
+                        {"saved_cpu_us", "saved", "µs/thread", 2},
+                        {"saved_percent", "saved", "%", 1}},
+                       {}};
+    for (std::size_t i = 0; i < std::size(kRows); i++)
+        table.rows.push_back({name_of(kRows[i]), bench::estimate(measured.compared(2 * i, 2 * i + 1, saved)),
+                              bench::estimate(measured.compared(2 * i, 2 * i + 1, share))});
     report.add(table);
 }
 
@@ -197,7 +191,7 @@ void body(const bench::Options &options) {
     bench::Report report(options);
     const std::string library = rows_library(options.texts[0]);
     add_system_calls(report, options.library, static_cast<unsigned>(options.numbers[2]));
-    add_rows(report, library, options.numbers[0], static_cast<unsigned>(options.numbers[1]));
+    add_rows(report, library, options.numbers[0], options.numbers[1]);
     report.print();
 }
 

@@ -19,16 +19,13 @@
 namespace bench {
 
 Sample measure(const std::vector<std::string> &words, const Environment &environment, bool expect_reuse) {
-    std::vector<std::string> command = {own_path(), "--work"};
-    command.insert(command.end(), words.begin(), words.end());
-    const Ended ended = run(command, environment, true);
+    const Ended ended = run_well(own_work(words), environment);
     Sample sample{};
-    if (ended.status != 0 ||
-        std::sscanf(ended.output.c_str(), "%lf %lf %lf %lf %lf %lf %lf %lf %lf", &sample.operations,
+    if (std::sscanf(ended.output.c_str(), "%lf %lf %lf %lf %lf %lf %lf %lf %lf", &sample.operations,
                     &sample.wall_ns, &sample.cpu_ns, &sample.system_ns, &sample.created, &sample.reused,
                     &sample.idle, &sample.resident_kb, &sample.switches) != 9 ||
         sample.operations < 1)
-        throw Failure("a measuring process failed (wait status " + std::to_string(ended.status) + ")");
+        throw Failure("a measuring process says '" + ended.output + "'");
     if (expect_reuse != (sample.reused > 0))
         throw Failure(expect_reuse ? "the library has not reused a thread; see why with THRUM_CACHE_VERBOSE=1"
                                    : "a thread was reused where none should have been");

@@ -3,10 +3,10 @@
 // Sleep: how late threads of libthrum come out of it, a thousand for the same moment and 100,000 for moments spread over
 // two seconds, and what CPU time a runtime uses that has nothing to do. The aim on a quiet machine: 99 of 100 less than a
 // millisecond late; no CPU time that can be measured.
-#include <array>
-#include <cstdio>
+#include <iterator>
 
-#include "common.hpp"
+#include "rounds.hpp"
+#include "tools/text.hpp"
 
 namespace {
 
@@ -26,19 +26,13 @@ std::vector<Scene> scenes(const bench::Options &options) {
 }
 
 std::string text(double value) {
-    return std::to_string(static_cast<long>(value));
+    return thrum::fixed(value, 0);
 }
 
-std::vector<double> numbers_of(const std::vector<std::string> &words, std::size_t count) {
+bench::Numbers numbers_of(const std::vector<std::string> &words, std::size_t count) {
     std::vector<std::string> command = {bench::beside("programs/sleepers")};
     command.insert(command.end(), words.begin(), words.end());
-    const bench::Ended ended = bench::run(command, bench::Environment(), true);
-    std::array<double, 4> value{};
-    const int read =
-        std::sscanf(ended.output.c_str(), "%lf %lf %lf %lf", &value[0], &value[1], &value[2], &value[3]);
-    if (ended.status != 0 || read != static_cast<int>(count))
-        throw bench::Failure("sleepers ended with wait status " + std::to_string(ended.status));
-    return {value.begin(), value.begin() + read};
+    return bench::numbers_in(bench::run_well(command, bench::Environment()).output, count);
 }
 
 bench::Table lateness(const bench::Options &options) {
@@ -51,22 +45,20 @@ bench::Table lateness(const bench::Options &options) {
                         {"most", "most", "us", 1},
                         {"cpu", "CPU time, all", "ms", 1}},
                        {}};
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
-    for (const Scene &scene : scenes(options)) {
-        std::array<std::vector<double>, 4> values;
-        for (unsigned round = 0; round < rounds; round++) {
-            bench::progress(std::string(scene.key) + " " + std::to_string(round));
-            const std::vector<double> one =
-                numbers_of({"sleep", std::to_string(scene.workers), text(scene.threads), text(scene.first_ms),
-                            text(scene.last_ms)},
-                           4);
-            for (std::size_t i = 0; i < 4; i++)
-                values[i].push_back(one[i]);
-        }
-        table.rows.push_back({scene.name, text(scene.threads), bench::estimate(values[0]),
-                              bench::estimate(values[1]), bench::estimate(values[2]),
-                              bench::estimate(values[3])});
-    }
+    const std::vector<Scene> all = scenes(options);
+    bench::Turns turns{options.numbers[0], {}};
+    for (const Scene &scene : all)
+        turns.variants.emplace_back(scene.key);
+    const bench::Rounds<bench::Numbers> rounds(turns, [&](std::size_t which, std::size_t) {
+        const Scene &scene = all[which];
+        return numbers_of({"sleep", std::to_string(scene.workers), text(scene.threads), text(scene.first_ms),
+                           text(scene.last_ms)},
+                          4);
+    });
+    for (std::size_t i = 0; i < all.size(); i++)
+        table.rows.push_back({all[i].name, text(all[i].threads), rounds.of(i, bench::nth(0)),
+                              rounds.of(i, bench::nth(1)), rounds.of(i, bench::nth(2)),
+                              rounds.of(i, bench::nth(3))});
     return table;
 }
 
@@ -75,15 +67,16 @@ bench::Table idle(const bench::Options &options) {
                        "CPU time of a runtime that has nothing to do",
                        {{"workers", "workers", "", 0}, {"cpu", "CPU time, a second", "us", 1}},
                        {}};
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
-    for (const unsigned workers : {1U, 2U, 4U, 64U}) {
-        std::vector<double> values;
-        for (unsigned round = 0; round < rounds; round++)
-            values.push_back(
-                numbers_of({"idle", std::to_string(workers), text(options.numbers[1] * 1e3)}, 1)[0] * 1e3 /
-                options.numbers[1]);
-        table.rows.push_back({std::to_string(workers), bench::estimate(values)});
-    }
+    constexpr unsigned kWorkers[] = {1, 2, 4, 64};
+    const double seconds = options.numbers[1];
+    bench::Turns turns{options.numbers[0], {}};
+    for (const unsigned workers : kWorkers)
+        turns.variants.push_back("idle, " + thrum::counted(workers, "worker"));
+    const bench::Rounds<bench::Numbers> rounds(turns, [&](std::size_t which, std::size_t) {
+        return numbers_of({"idle", std::to_string(kWorkers[which]), text(seconds * 1e3)}, 1);
+    });
+    for (std::size_t i = 0; i < std::size(kWorkers); i++)
+        table.rows.push_back({std::to_string(kWorkers[i]), rounds.of(i, bench::nth(0, 1e3 / seconds))});
     return table;
 }
 

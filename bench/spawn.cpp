@@ -9,12 +9,7 @@
 namespace {
 
 std::uint64_t create(const std::atomic<bool> &stop) {
-    std::uint64_t threads = 0;
-    do {
-        std::thread([] {}).join();
-        threads++;
-    } while (threads < bench::kFewest || !stop.load(std::memory_order_relaxed));
-    return threads;
+    return bench::make_until(stop, [] { std::thread([] {}).join(); });
 }
 
 } // namespace

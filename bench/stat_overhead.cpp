@@ -26,7 +26,8 @@
 #include <vector>
 
 #include "../tests/refuse_call.h"
-#include "common.hpp"
+#include "rounds.hpp"
+#include "tools/clock.hpp"
 #include "tools/text.hpp"
 #include "tools/words.hpp"
 #include "verdict.hpp"
@@ -38,12 +39,6 @@ using Words = std::vector<std::string>;
 constexpr unsigned kCrowd = 1000;
 
 // --- in the program ---------------------------------------------------------------------------------------------
-
-double seconds_of(clockid_t clock) {
-    timespec now;
-    clock_gettime(clock, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 double parent_seconds() {
     std::ifstream file("/proc/" + std::to_string(getppid()) + "/schedstat");
@@ -130,11 +125,11 @@ void work(const Words &words) {
     }
     const std::uint64_t count = std::strtoull(words.at(1).c_str(), nullptr, 10);
     const Crowd crowd(words[0] == "compute-in-crowd" ? kCrowd : 0);
-    const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID),
+    const double wall = thrum::seconds_on(CLOCK_MONOTONIC), cpu = thrum::seconds_on(CLOCK_PROCESS_CPUTIME_ID),
                  parent = parent_seconds();
     words[0] == "futex" ? wait_in_vain(count) : compute_on_all(count);
-    std::printf("%.9f %.9f %.9f\n", seconds_of(CLOCK_MONOTONIC) - wall,
-                seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, parent_seconds() - parent);
+    std::printf("%.9f %.9f %.9f\n", thrum::seconds_on(CLOCK_MONOTONIC) - wall,
+                thrum::seconds_on(CLOCK_PROCESS_CPUTIME_ID) - cpu, parent_seconds() - parent);
 }
 
 // The same in Python, whose functions are read from the interpreter's memory.
@@ -154,11 +149,12 @@ const char *const kPython =
 
 struct Times {
     double wall = 0, cpu = 0, command = 0;
+    double all_cpu() const { return cpu + command; }
 };
 
 // Of the last run, where the command has made several.
 Times times_of(const Words &words) {
-    const bench::Ended ended = bench::run(words, {}, true);
+    const bench::Ended ended = bench::run_well(words, {});
     Times times;
     bool is_known = false;
     std::istringstream lines(ended.output);
@@ -169,8 +165,8 @@ Times times_of(const Words &words) {
             is_known = true;
         }
     }
-    if (ended.status != 0 || !is_known)
-        throw bench::Failure(words.front() + " ended with wait status " + std::to_string(ended.status));
+    if (!is_known)
+        throw bench::Failure(words.front() + " says '" + ended.output + "'");
     return times;
 }
 
@@ -184,47 +180,22 @@ struct Row {
     Words before, program;
 };
 
-struct Ratios {
-    bench::Estimate wall, cpu;
-};
-
-// A bare run and one that is looked at, in turns.
-Ratios measure(const Row &row, unsigned rounds) {
-    std::vector<double> wall, cpu;
-    times_of(row.program);
-    for (unsigned round = 0; round < rounds; round++) {
-        bench::progress(row.how + " " + std::to_string(round));
-        Times bare, looked_at;
-        for (unsigned turn = 0; turn < 2; turn++)
-            if ((round + turn) % 2 == 0)
-                bare = times_of(row.program);
-            else
-                looked_at = times_of(joined(row.before, row.program));
-        wall.push_back(looked_at.wall / bare.wall);
-        cpu.push_back((looked_at.cpu + looked_at.command) / bare.cpu);
-    }
-    return {bench::estimate(wall), bench::estimate(cpu)};
-}
-
-// µs that a wait costs more.
-bench::Estimate measure_waits(const Row &row, unsigned rounds, double count) {
-    std::vector<double> added;
-    for (unsigned round = 0; round < rounds; round++) {
-        bench::progress(row.how + " " + std::to_string(round));
-        const double bare = times_of(row.program).cpu,
-                     counted = times_of(joined(row.before, row.program)).cpu;
-        added.push_back((counted - bare) / count * 1e6);
-    }
-    return bench::estimate(added);
+// The variants are kBare and kLookedAt.
+enum : std::size_t { kBare, kLookedAt };
+bench::Rounds<Times> measure(const Row &row, double rounds) {
+    return bench::Rounds<Times>(
+        {rounds, {row.how + ", bare", row.how + ", looked at"}}, [&](std::size_t which, std::size_t) {
+            return times_of(which == kBare ? row.program : joined(row.before, row.program));
+        });
 }
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    const auto rounds = static_cast<unsigned>(options.numbers[0]);
+    const double rounds = options.numbers[0];
     const std::string thrum = bench::beside("../bin/thrum"), &python = options.texts[0];
     if (access(thrum.c_str(), X_OK) != 0)
         throw bench::Failure(thrum + " is missing");
-    const Words self = {bench::own_path(), "--work"};
+    const Words self = bench::own_work({});
     const Words quietly = joined(self, {"quietly"}), looked = joined(quietly, {thrum, "stat", "--"});
     const Words computes = joined(self, {"compute", thrum::fixed(options.numbers[1] * 1e6, 0)});
     const Words crowded = joined(self, {"compute-in-crowd", thrum::fixed(options.numbers[1] * 1e6, 0)});
@@ -251,10 +222,15 @@ void body(const bench::Options &options) {
          {"cpu_verdict", "CPU", "verdict", 0}},
         {}};
     for (const Row &row : rows) {
-        const Ratios ratios = measure(row, rounds);
-        table.rows.push_back(
-            {row.how, ratios.wall, std::string(verdicts.at_most(ratios.wall, options.numbers[3], rounds)),
-             ratios.cpu, std::string(verdicts.at_most(ratios.cpu, options.numbers[4], rounds))});
+        times_of(row.program); // to warm up
+        const bench::Rounds<Times> measured = measure(row, rounds);
+        const bench::Estimate wall = measured.ratio(kLookedAt, kBare, &Times::wall),
+                              cpu = bench::estimate(measured.compared(
+                                  kLookedAt, kBare, [](const Times &looked_at, const Times &bare) {
+                                      return looked_at.all_cpu() / bare.cpu;
+                                  }));
+        table.rows.push_back({row.how, wall, verdicts.at_most(wall, options.numbers[3]), cpu,
+                              verdicts.at_most(cpu, options.numbers[4])});
     }
     bench::Table waits{
         "exact_wait",
@@ -265,8 +241,11 @@ void body(const bench::Options &options) {
     const Row row = {"--exact",
                      joined(quietly, {thrum, "stat", "--exact", "--no-profile", "--show-output", "--"}),
                      joined(self, {"futex", thrum::fixed(count, 0)})};
-    const bench::Estimate added = measure_waits(row, rounds, count);
-    waits.rows.push_back({row.how, added, std::string(verdicts.at_most(added, options.numbers[5], rounds))});
+    const auto us_more = [count](const Times &counted, const Times &bare) {
+        return (counted.cpu - bare.cpu) / count * 1e6;
+    };
+    const bench::Estimate added = bench::estimate(measure(row, rounds).compared(kLookedAt, kBare, us_more));
+    waits.rows.push_back({row.how, added, verdicts.at_most(added, options.numbers[5])});
     report.add(table);
     report.add(waits);
     bench::conclude(&report, options, verdicts);

@@ -9,11 +9,7 @@
 namespace {
 
 std::uint64_t create(const std::atomic<bool> &stop) {
-    std::uint64_t threads = 0;
-    do {
-        threads += std::async(std::launch::async, [] { return std::uint64_t{1}; }).get();
-    } while (threads < bench::kFewest || !stop.load(std::memory_order_relaxed));
-    return threads;
+    return bench::make_until(stop, [] { std::async(std::launch::async, [] {}).get(); });
 }
 
 } // namespace

@@ -12,8 +12,10 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <optional>
 
-#include "common.hpp"
+#include "rounds.hpp"
+#include "tools/text.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -102,34 +104,45 @@ constexpr std::array<Variant, 2> kVariants = {{
 constexpr std::array<unsigned, 2> kWorkers = {1, 2};
 constexpr std::size_t kFloorFlag = 4; // in the options' order
 
-// What one runtime does in one row with so many workers, a value a round; or why it does not.
-struct Series {
-    std::vector<double> wall, cpu; // ns; bytes in both for memory
-    std::vector<double> left;      // bytes, a second after they were joined; of few none is said
-    std::string why;
+// Of one operation, ns; for memory bytes in both.
+struct Cost {
+    double wall, cpu;
+    std::optional<double> left =
+        std::nullopt; // of memory: bytes, a second after they were joined; of few none is said
+
+    double left_mib() const { return left.value_or(0) / (1 << 20); }
 };
+
+constexpr auto kCpu = &Cost::cpu, kWall = &Cost::wall;
 
 using Key = std::array<std::size_t, 3>; // runtime, row (the two of other units after the others), workers
 
+// Measures all. In a round a row's runtimes are measured one directly after another.
 class Run {
   public:
     explicit Run(const bench::Options &options)
-        : options_(options), rounds_(options.numbers[0]), scale_(options.numbers[1]),
-          blocked_(options.numbers[2]) {
-        for (std::size_t i = 0; i < kRuntimes.size(); i++)
-            find(i);
-        for (std::size_t i = 0; i < kVariants.size(); i++)
-            if (options.flags[1 + i])
-                runtimes_.push_back(kRuntimes.size() + i);
-    }
+        : options_(options), runtimes_(all_runtimes()),
+          rounds_(turns(), [this](std::size_t which, std::size_t) {
+              return one({runtimes_[which % runtimes_.size()], which / runtimes_.size() / kWorkers.size(),
+                          which / runtimes_.size() % kWorkers.size()});
+          }) {}
 
-    void all();
-    bench::Estimate estimate(const Key &key, bool cpu) const {
-        const Series &series = series_.at(key);
-        return bench::estimate(cpu ? series.cpu : series.wall);
+    bench::Estimate estimate(const Key &key, double Cost::*what) const {
+        return rounds_.of(place(key), what);
     }
-    const Series &series(const Key &key) const { return series_.at(key); }
-    std::vector<double> ratios(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const;
+    std::vector<double> ratios(const Key &key, const Key &to, double Cost::*what) const {
+        return rounds_.ratios(place(key), place(to), what);
+    }
+    const bench::Rounds<Cost> &rounds() const { return rounds_; }
+    std::size_t place(const Key &key) const {
+        const auto runtime = std::find(runtimes_.begin(), runtimes_.end(), key[0]) - runtimes_.begin();
+        return (key[1] * kWorkers.size() + key[2]) * runtimes_.size() + static_cast<std::size_t>(runtime);
+    }
+    // Why it has none; "" if it has, or was not asked.
+    std::string why(const Key &key) const {
+        const auto found = why_.find(key);
+        return found != why_.end() ? found->second : "";
+    }
     const std::vector<std::size_t> &runtimes() const { return runtimes_; }
     const std::vector<std::string> &notes() const { return notes_; }
 
@@ -149,8 +162,13 @@ class Run {
     }
 
   private:
-    void find(std::size_t runtime);
-    void one(const Key &key);
+    std::vector<std::size_t> all_runtimes();
+    bench::Turns turns() const;
+    bool is_asked(std::size_t runtime, std::size_t row) const {
+        const bool for_floor_alone = runtime == kFloor && !options_.flags[0];
+        return is_thrum(runtime) || !(is_own(row) || (for_floor_alone && !is_to_reach_floor(row)));
+    }
+    std::optional<Cost> one(const Key &key);
     static std::string path(std::size_t runtime) {
         return bench::beside(std::string("peers/") + kRuntimes[is_thrum(runtime) ? 0 : runtime].program);
     }
@@ -159,22 +177,39 @@ class Run {
     }
 
     const bench::Options &options_;
-    double rounds_, scale_, blocked_;
-    std::vector<std::size_t> runtimes_; // thrum is the first, its variants are the last
-    std::map<Key, Series> series_;
     std::vector<std::string> notes_;
+    const std::vector<std::size_t> runtimes_; // thrum is the first, its variants are the last
+    std::map<Key, std::string> why_;
+    const bench::Rounds<Cost> rounds_;
 };
 
-void Run::find(std::size_t runtime) {
-    const bool itself = runtime == 0, there = access(path(runtime).c_str(), X_OK) == 0;
-    if (itself && !there)
-        throw bench::Failure(path(runtime) + " is missing; build it first");
-    const bool wanted = options_.flags[0] || (runtime == kFloor && options_.flags[kFloorFlag]);
-    if (itself || (wanted && there))
-        runtimes_.push_back(runtime);
-    else if (wanted)
-        notes_.push_back(std::string(kRuntimes[runtime].name) + ": left out, it is not built; it needs " +
-                         kRuntimes[runtime].needs + ", and the target bench-peers.");
+std::vector<std::size_t> Run::all_runtimes() {
+    std::vector<std::size_t> all;
+    for (std::size_t runtime = 0; runtime < kRuntimes.size(); runtime++) {
+        const bool itself = runtime == 0, there = access(path(runtime).c_str(), X_OK) == 0;
+        if (itself && !there)
+            throw bench::Failure(path(runtime) + " is missing; build it first");
+        const bool wanted = options_.flags[0] || (runtime == kFloor && options_.flags[kFloorFlag]);
+        if (itself || (wanted && there))
+            all.push_back(runtime);
+        else if (wanted)
+            notes_.push_back(std::string(kRuntimes[runtime].name) + ": left out, it is not built; it needs " +
+                             kRuntimes[runtime].needs + ", and the target bench-peers.");
+    }
+    for (std::size_t i = 0; i < kVariants.size(); i++)
+        if (options_.flags[1 + i])
+            all.push_back(kRuntimes.size() + i);
+    return all;
+}
+
+bench::Turns Run::turns() const {
+    bench::Turns turns{options_.numbers[0], {}, runtimes_.size()};
+    for (std::size_t row = 0; row < kRows.size() + 2; row++)
+        for (const unsigned workers : kWorkers)
+            for (const std::size_t runtime : runtimes_)
+                turns.variants.push_back(row_key(row) + ", " + thrum::counted(workers, "worker") + ", " +
+                                         name(runtime));
+    return turns;
 }
 
 std::string how_it_ended(int status) {
@@ -182,12 +217,11 @@ std::string how_it_ended(int status) {
                                : "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
-void Run::one(const Key &key) {
-    Series &series = series_[key];
-    if (!series.why.empty())
-        return;
+std::optional<Cost> Run::one(const Key &key) {
+    if (!is_asked(key[0], key[1]))
+        return std::nullopt;
     const std::string row = row_key(key[1]);
-    const double scale = row == kMemory ? blocked_ / 1e5 : scale_;
+    const double scale = row == kMemory ? options_.numbers[2] / 1e5 : options_.numbers[1];
     bench::Environment environment;
     if (is_thrum(key[0]))
         environment.preload(options_.library);
@@ -198,53 +232,18 @@ void Run::one(const Key &key) {
     const bench::Ended ended = bench::run(
         {path(key[0]), row, std::to_string(kWorkers[key[2]]), std::to_string(scale)}, environment, true);
     double wall = 0, cpu = 0, left = 0;
-    if (ended.status == 0 && std::sscanf(ended.output.c_str(), "ns %lf %lf", &wall, &cpu) == 2) {
-        series.wall.push_back(wall);
-        series.cpu.push_back(cpu);
-    } else if (const int read = std::sscanf(ended.output.c_str(), "bytes %lf left %lf", &wall, &left);
-               ended.status == 0 && read >= 1) {
-        series.wall.push_back(wall);
-        series.cpu.push_back(wall);
-        if (read == 2)
-            series.left.push_back(left);
-    } else if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0) {
-        series.why = ended.output.substr(5, ended.output.find('\n') - 5);
-    } else if (!is_thrum(key[0])) {
-        series.why = "it failed, it " + how_it_ended(ended.status);
-    } else {
+    if (ended.status == 0 && std::sscanf(ended.output.c_str(), "ns %lf %lf", &wall, &cpu) == 2)
+        return Cost{wall, cpu};
+    if (const int read = std::sscanf(ended.output.c_str(), "bytes %lf left %lf", &wall, &left);
+        ended.status == 0 && read >= 1)
+        return Cost{wall, wall, read == 2 ? std::optional(left) : std::nullopt};
+    if (ended.status == 0 && ended.output.compare(0, 5, "none ") == 0)
+        why_[key] = ended.output.substr(5, ended.output.find('\n') - 5);
+    else if (!is_thrum(key[0]))
+        why_[key] = "it failed, it " + how_it_ended(ended.status);
+    else
         throw bench::Failure("peers/thrum " + row + " " + how_it_ended(ended.status));
-    }
-}
-
-// Every other round the other way round.
-void Run::all() {
-    std::vector<std::size_t> turns = runtimes_;
-    for (int round = 0; round < static_cast<int>(rounds_); round++) {
-        for (std::size_t row = 0; row < kRows.size() + 2; row++)
-            for (std::size_t workers = 0; workers < kWorkers.size(); workers++)
-                for (const std::size_t runtime : turns) {
-                    if (!is_thrum(runtime) && is_own(row))
-                        continue;
-                    if (runtime == kFloor && !options_.flags[0] && !is_to_reach_floor(row))
-                        continue;
-                    bench::progress("round " + std::to_string(round + 1) + ": " + row_key(row) + ", " +
-                                    name(runtime));
-                    one({runtime, row, workers});
-                }
-        std::reverse(turns.begin(), turns.end());
-    }
-}
-
-// To the same without, within each round.
-std::vector<double> Run::ratios(std::size_t variant, std::size_t row, std::size_t workers, bool cpu) const {
-    const Series &varied = series({kRuntimes.size() + variant, row, workers}),
-                 &usual = series({0, row, workers});
-    const bool leaves_out = kVariants[variant].leaves_out;
-    const Series &with = leaves_out ? usual : varied, &plain = leaves_out ? varied : usual;
-    std::vector<double> ratios;
-    for (std::size_t round = 0; round < with.cpu.size(); round++)
-        ratios.push_back(cpu ? with.cpu[round] / plain.cpu[round] : with.wall[round] / plain.wall[round]);
-    return ratios;
+    return std::nullopt;
 }
 
 // --- tables -----------------------------------------------------------------------------------------------
@@ -265,9 +264,9 @@ bench::Table thrums_own(const Run &run) {
                         {"target_wall_2", "target", "ns", 0}},
                        {}};
     for (std::size_t row = 0; row < kRows.size(); row++)
-        table.rows.push_back({kRows[row].name, run.estimate({0, row, 0}, true),
-                              target(kRows[row].target_cpu_1), run.estimate({0, row, 0}, false).median,
-                              run.estimate({0, row, 1}, true).median, run.estimate({0, row, 1}, false),
+        table.rows.push_back({kRows[row].name, run.estimate({0, row, 0}, kCpu),
+                              target(kRows[row].target_cpu_1), run.estimate({0, row, 0}, kWall).median,
+                              run.estimate({0, row, 1}, kCpu).median, run.estimate({0, row, 1}, kWall),
                               target(kRows[row].target_wall_2)});
     return table;
 }
@@ -282,32 +281,27 @@ bench::Table other_units(const Run &run, const bench::Options &options) {
                         {"two", "2 workers", "see unit", 1},
                         {"target", "target", "", 0}},
                        {}};
-    const auto bytes = [&](std::size_t workers) { return run.estimate({0, memory, workers}, false).median; };
-    const auto us = [&](std::size_t workers, bool cpu) {
-        return run.estimate({0, life, workers}, cpu).median / 1e3;
+    const auto bytes = [&](std::size_t workers) { return run.estimate({0, memory, workers}, kWall).median; };
+    const auto us = [&](std::size_t workers, double Cost::*what) {
+        return run.estimate({0, life, workers}, what).median / 1e3;
     };
     table.rows.push_back(
         {"resident memory of a blocked thread, of " + std::to_string(static_cast<long>(options.numbers[2])),
          "bytes", bytes(0), bytes(1), target(kMemoryTarget)});
     const auto left = [&](std::size_t workers) {
-        return bench::estimate(run.series({0, memory, workers}).left).median / (1 << 20);
+        return run.rounds().of(run.place({0, memory, workers}), &Cost::left_mib).median;
     };
-    if (!run.series({0, memory, 0}).left.empty())
+    if (run.rounds().samples(run.place({0, memory, 0})).front().left)
         table.rows.push_back({"what is left of them a second after they were joined", "MiB", left(0), left(1),
                               target(kLeftTarget)});
-    table.rows.push_back({"init + fini, CPU", "µs", us(0, true), us(1, true), ""});
-    table.rows.push_back({"init + fini, wall", "µs", us(0, false), us(1, false), ""});
+    table.rows.push_back({"init + fini, CPU", "µs", us(0, kCpu), us(1, kCpu), ""});
+    table.rows.push_back({"init + fini, wall", "µs", us(0, kWall), us(1, kWall), ""});
     return table;
 }
 
-bench::Cell cell(const Run &run, const Key &key, bool cpu) {
-    if (!run.series(key).why.empty())
-        return "-";
-    return run.estimate(key, cpu).median;
-}
-
 // All runtimes, of each what is compared: CPU time with one worker, wall time with two.
-bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char *key, const char *title) {
+bench::Table compared(const Run &run, std::size_t workers, double Cost::*what, const char *key,
+                      const char *title) {
     bench::Table table{key, title, {{"operation", "operation", "", 0}}, {}};
     for (const std::size_t runtime : run.runtimes())
         if (!Run::is_variant(runtime))
@@ -318,9 +312,19 @@ bench::Table compared(const Run &run, std::size_t workers, bool cpu, const char 
         table.rows.push_back({Run::row_name(row)});
         for (const std::size_t runtime : run.runtimes())
             if (!Run::is_variant(runtime))
-                table.rows.back().push_back(cell(run, {runtime, row, workers}, cpu));
+                table.rows.back().push_back(
+                    run.rounds().has(run.place({runtime, row, workers}))
+                        ? bench::Cell(run.estimate({runtime, row, workers}, what).median)
+                        : "-");
     }
     return table;
+}
+
+// To the same without.
+std::vector<double> ratios_of(const Run &run, std::size_t variant, std::size_t row, std::size_t workers,
+                              double Cost::*what) {
+    const Key varied = {kRuntimes.size() + variant, row, workers}, usual = {0, row, workers};
+    return kVariants[variant].leaves_out ? run.ratios(usual, varied, what) : run.ratios(varied, usual, what);
 }
 
 // Preemption must cost nothing where it has nothing to do. Starting it is no such row, nor one that it reorders.
@@ -344,18 +348,18 @@ bench::Table ratios(const Run &run, std::size_t variant, double limit, bench::Ve
         table.columns.push_back({"verdict_wall_2", "2 workers, wall", "verdict", 0});
     }
     for (std::size_t row = 0; row < kRows.size() + 2; row++) {
-        const auto of = [&](std::size_t workers, bool cpu) { return run.ratios(variant, row, workers, cpu); };
-        table.rows.push_back({Run::row_name(row), bench::estimate(of(0, true)), bench::estimate(of(0, false)),
-                              bench::estimate(of(1, true)), bench::estimate(of(1, false))});
+        const auto of = [&](std::size_t workers, double Cost::*what, std::size_t cases = 1) {
+            return bench::estimate(ratios_of(run, variant, row, workers, what), cases);
+        };
+        table.rows.push_back({Run::row_name(row), of(0, kCpu), of(0, kWall), of(1, kCpu), of(1, kWall)});
         if (is_to_be_equal(variant, row))
-            for (const auto &judged : {of(0, true), of(1, false)})
-                table.rows.back().emplace_back(verdicts->at_most_of_many(judged, limit, kVerdicts));
+            for (const bench::Estimate &judged : {of(0, kCpu, kVerdicts), of(1, kWall, kVerdicts)})
+                table.rows.back().emplace_back(verdicts->at_most(judged, limit));
         table.rows.back().resize(table.columns.size(), "-");
     }
     return table;
 }
 
-// Within each round.
 bench::Table to_floor(const Run &run, bench::Verdicts *verdicts) {
     bench::Table table{"ult_floor",
                        "To the floor, on one worker",
@@ -372,15 +376,12 @@ bench::Table to_floor(const Run &run, bench::Verdicts *verdicts) {
     for (std::size_t row = 0; row < kRows.size(); row++) {
         if (!Run::is_to_reach_floor(row))
             continue;
-        const std::vector<double> &ours = run.series({0, row, 0}).cpu,
-                                  &floor = run.series({kFloor, row, 0}).cpu;
-        std::vector<double> ratios;
-        for (std::size_t round = 0; round < ours.size() && round < floor.size(); round++)
-            ratios.push_back(ours[round] / floor[round]);
+        const Key ours = {0, row, 0}, floor = {kFloor, row, 0};
+        const std::vector<double> ratios = run.ratios(ours, floor, kCpu);
         const double limit = kRows[row].floor_limit;
-        table.rows.push_back({kRows[row].name, bench::estimate(ours).median, bench::estimate(floor).median,
-                              bench::estimate(ratios), limit,
-                              verdicts->at_most_of_many(ratios, limit, limits)});
+        table.rows.push_back({kRows[row].name, run.estimate(ours, kCpu).median,
+                              run.estimate(floor, kCpu).median, bench::estimate(ratios), limit,
+                              verdicts->at_most(bench::estimate(ratios, limits), limit)});
     }
     return table;
 }
@@ -393,7 +394,7 @@ void explain_gaps(const Run &run, bench::Report *report) {
         std::map<std::string, std::string> rows_of;
         for (std::size_t row = 0; row < kRows.size() + 2; row++)
             for (std::size_t workers = 0; workers < kWorkers.size() && !Run::is_own(row); workers++) {
-                const std::string &why = run.series({runtime, row, workers}).why;
+                const std::string why = run.why({runtime, row, workers});
                 std::string &rows = rows_of[why];
                 if (!why.empty() && rows.find(Run::row_name(row)) == std::string::npos)
                     rows += (rows.empty() ? "" : "; ") + Run::row_name(row);
@@ -406,8 +407,8 @@ void explain_gaps(const Run &run, bench::Report *report) {
 }
 
 void compare(const Run &run, bench::Report *report) {
-    report->add(compared(run, 0, true, "peers_1", "One worker, CPU time"));
-    report->add(compared(run, 1, false, "peers_2", "Two workers, wall time"));
+    report->add(compared(run, 0, kCpu, "peers_1", "One worker, CPU time"));
+    report->add(compared(run, 1, kWall, "peers_2", "Two workers, wall time"));
     explain_gaps(run, report);
     report->note("Not quite the same: oneTBB, libgomp and tokio have tasks without stacks; libgomp with one "
                  "thread runs "
@@ -423,10 +424,9 @@ void body(const bench::Options &options) {
     if (options.check && !options.flags[1] && !options.flags[kFloorFlag])
         throw bench::Failure("--check wants --armed or --floor, whose ratios it is about",
                              bench::Failure::kUsage);
-    Run run(options);
     bench::Verdicts verdicts;
     bench::Report report(options);
-    run.all();
+    const Run run(options);
     report.add(thrums_own(run));
     report.add(other_units(run, options));
     if (options.flags[0])

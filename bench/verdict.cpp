@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict.hpp"
 
-#include "tools/statistics.hpp"
-
 namespace bench {
 
 namespace {
-
-bool are_enough(double rounds, std::size_t cases = 1) {
-    return thrum::has_median_interval(static_cast<std::size_t>(rounds), cases);
-}
 
 std::string text_of(const std::vector<Judged> &all) {
     std::string text;
@@ -21,18 +15,12 @@ std::string text_of(const std::vector<Judged> &all) {
 
 } // namespace
 
-const char *Verdicts::at_most(const Estimate &ratio, double limit, double rounds) {
-    return decide(ratio.high <= limit, ratio.low > limit, are_enough(rounds));
+const char *Verdicts::at_most(const Estimate &ratio, double limit) {
+    return decide(ratio.high <= limit, ratio.low > limit, ratio.holds);
 }
 
-const char *Verdicts::at_least(const Estimate &ratio, double target, double rounds) {
-    return decide(ratio.low >= target, ratio.high < target, are_enough(rounds));
-}
-
-const char *Verdicts::at_most_of_many(const std::vector<double> &ratios, double limit, std::size_t cases) {
-    const Estimate ratio = estimate(ratios, cases);
-    return decide(ratio.high <= limit, ratio.low > limit,
-                  are_enough(static_cast<double>(ratios.size()), cases));
+const char *Verdicts::at_least(const Estimate &ratio, double target) {
+    return decide(ratio.low >= target, ratio.high < target, ratio.holds);
 }
 
 std::string Verdicts::text() const {
@@ -40,8 +28,8 @@ std::string Verdicts::text() const {
            std::to_string(undecided_) + " undecided";
 }
 
-const char *Verdicts::decide(bool kept, bool missed, bool enough) {
-    if (!enough || kept == missed)
+const char *Verdicts::decide(bool kept, bool missed, bool holds) {
+    if (!holds || kept == missed)
         return ++undecided_, "undecided";
     return kept ? (++kept_, "kept") : (++missed_, "MISSED");
 }

@@ -6,7 +6,6 @@
 #ifndef THRUM_BENCH_VERDICT_HPP
 #define THRUM_BENCH_VERDICT_HPP
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,19 +18,18 @@ constexpr int kMissed = 3; // exit status
 // Of all that were asked for.
 class Verdicts {
   public:
-    // Kept if all of the interval is on the right side, missed if all of it is on the wrong one. Of fewer than six
-    // measurements there is no interval that could say so.
-    const char *at_most(const Estimate &ratio, double limit, double rounds);
-    const char *at_least(const Estimate &ratio, double target, double rounds);
-    // One of many verdicts, of which by intervals of their own some would be wrong where the measurements scatter.
-    const char *at_most_of_many(const std::vector<double> &ratios, double limit, std::size_t cases);
+    // Kept if all of the interval is on the right side, missed if all of it is on the wrong one; undecided if it holds
+    // nothing. One of many verdicts wants an estimate of as many cases: by intervals of their own some would be wrong where
+    // the measurements scatter.
+    const char *at_most(const Estimate &ratio, double limit);
+    const char *at_least(const Estimate &ratio, double target);
 
     bool are_any() const { return kept_ + missed_ + undecided_ > 0; }
     bool has_missed() const { return missed_ > 0; }
     std::string text() const;
 
   private:
-    const char *decide(bool kept, bool missed, bool enough);
+    const char *decide(bool kept, bool missed, bool holds);
 
     unsigned kept_ = 0, missed_ = 0, undecided_ = 0;
 };

@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "tasks.hpp"
+#include "tools/text.hpp"
 
 namespace casestudy {
 
@@ -26,13 +26,6 @@ bool is_go(const Trial &trial) {
 
 std::string go_program() {
     return bench::beside("casestudy/go");
-}
-
-std::string plain(double value) {
-    std::ostringstream text;
-    text.precision(12);
-    text << value;
-    return text.str();
 }
 
 } // namespace
@@ -67,10 +60,8 @@ void Experiment::add_columns() {
     columns.insert(columns.end(), kStateColumns.begin(), kStateColumns.end());
 }
 
-void Experiment::measure(const Trial &trial, Outcome *outcome) const {
-    std::vector<std::string> command = {go_program()};
-    if (!is_go(trial))
-        command = {bench::own_path(), "--work"};
+Experiment::Outcome Experiment::measure(const Trial &trial, States *states) const {
+    std::vector<std::string> command = is_go(trial) ? std::vector{go_program()} : bench::own_work({});
     command.insert(command.end(), {trial.crew, std::to_string(trial.size), std::to_string(trial.tasks)});
     command.insert(command.end(), trial.actions.begin(), trial.actions.end());
     bench::Environment environment;
@@ -80,44 +71,41 @@ void Experiment::measure(const Trial &trial, Outcome *outcome) const {
     Child child(command, environment);
     double seconds = 0, cpu = 0, late = 0, latest = 0;
     child.line(); // "begin"
-    outcome->states.watch(child.pid(), child);
+    states->watch(child.pid(), child);
     const std::string result = child.line();
     if (std::sscanf(result.c_str(), "%lf %lf %lf %lf", &seconds, &cpu, &late, &latest) != 4)
         throw bench::Failure(command[0] + " says '" + result + "'");
     child.wait();
-    outcome->seconds.push_back(seconds);
-    outcome->cpu_ms.push_back(cpu * 1e3);
-    outcome->late_ms.push_back(late);
-    outcome->latest_ms.push_back(latest);
+    return {seconds, cpu * 1e3, late, latest};
 }
 
 void Experiment::run(double rounds) {
-    outcomes_.resize(trials_.size());
-    for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); round++)
-        for (std::size_t i = 0; i < trials_.size(); i++) {
-            const std::size_t which = (i + round) % trials_.size();
-            bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
-                            std::to_string(trials_.size()));
-            measure(trials_[which], &outcomes_[which]);
-        }
+    states_.resize(trials_.size());
+    bench::Turns turns{rounds, {}};
+    for (const Trial &trial : trials_)
+        turns.variants.push_back(trial.crew + ", " + thrum::counted(trial.size, "thread") + ", " +
+                                 thrum::counted(trial.tasks, "task"));
+    const bench::Rounds<Outcome> measured(
+        turns, [this](std::size_t which, std::size_t) { return measure(trials_[which], &states_[which]); });
     has_figures_ = std::any_of(trials_.begin(), trials_.end(),
                                [](const Trial &trial) { return std::holds_alternative<double>(trial.seed); });
     add_columns();
     for (std::size_t i = 0; i < trials_.size(); i++)
-        table_.rows.push_back(row(trials_[i], outcomes_[i]));
+        table_.rows.push_back(row(measured, i));
 }
 
-std::vector<bench::Cell> Experiment::row(const Trial &trial, const Outcome &outcome) const {
-    const double seconds = bench::estimate(outcome.seconds).median;
-    const double cpu_ms = bench::estimate(outcome.cpu_ms).median;
-    std::vector<bench::Cell> cells = trial.name;
-    cells.push_back(cell(outcome.seconds));
+std::vector<bench::Cell> Experiment::row(const bench::Rounds<Outcome> &rounds, std::size_t which) const {
+    const double seconds = rounds.of(which, &Outcome::seconds).median;
+    const double cpu_ms = rounds.of(which, &Outcome::cpu_ms).median;
+    std::vector<bench::Cell> cells = trials_[which].name;
+    cells.push_back(cell(rounds.values(which, &Outcome::seconds)));
     if (has_figures_)
-        cells.push_back(trial.seed);
+        cells.push_back(trials_[which].seed);
     cells.insert(cells.end(), {cpu_ms, cpu_ms / seconds / cores() / 10});
     if (late_ == Late::kShown)
-        cells.insert(cells.end(), {bench::estimate(outcome.late_ms).median, cell(outcome.latest_ms)});
-    add_states(outcome.states, &cells);
+        cells.insert(cells.end(), {rounds.of(which, &Outcome::late_ms).median,
+                                   cell(rounds.values(which, &Outcome::latest_ms))});
+    add_states(states_[which], &cells);
     return cells;
 }
 
@@ -161,7 +149,7 @@ void check_folder(const std::string &folder) {
 }
 
 std::string action(const char *name, double amount, const std::string &folder) {
-    return std::string(name) + ":" + plain(amount) + (folder.empty() ? "" : ":" + folder);
+    return std::string(name) + ":" + bench::word_of(amount) + (folder.empty() ? "" : ":" + folder);
 }
 
 int main_of(int argc, char **argv, const char *name, const char *about,

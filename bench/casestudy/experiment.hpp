@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "child.hpp"
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace casestudy {
 
@@ -35,19 +35,18 @@ class Experiment {
 
   private:
     struct Outcome {
-        std::vector<double> seconds, cpu_ms, late_ms, latest_ms;
-        States states;
+        double seconds, cpu_ms, late_ms, latest_ms;
     };
     void add_columns();
-    void measure(const Trial &trial, Outcome *outcome) const;
-    std::vector<bench::Cell> row(const Trial &trial, const Outcome &outcome) const;
+    Outcome measure(const Trial &trial, States *states) const;
+    std::vector<bench::Cell> row(const bench::Rounds<Outcome> &rounds, std::size_t which) const;
 
     const bench::Options &options_;
     bench::Table table_;
     Late late_;
     bool go_is_missing_ = false, has_figures_ = false; // the latter: of the case study
     std::vector<Trial> trials_;
-    std::vector<Outcome> outcomes_;
+    std::vector<States> states_; // of each, over all rounds
 };
 
 constexpr const char *kGoMissing =

@@ -8,18 +8,22 @@
 #include <cstdio>
 
 #include "experiment.hpp"
+#include "tools/text.hpp"
 
 namespace {
 
 using namespace casestudy;
 
-// A server and its client, and what came of them.
+// A server and its client.
 struct Pair {
     bool go;
     unsigned requests, milliseconds;
-    bench::Cell seed; // seconds, what the case study has there
-    std::vector<double> seconds = {}, per_second = {}, latency = {}, latency_99 = {}, cpu_us = {};
-    States states = {};
+    bench::Cell seed;   // seconds, what the case study has there
+    States states = {}; // over all rounds
+};
+
+struct Result {
+    double seconds, per_second, latency, latency_99, cpu_us;
 };
 
 std::string go_server() {
@@ -33,7 +37,7 @@ int port_of(const std::string &line) {
     return port;
 }
 
-void measure(const std::string &library, Pair *pair) {
+Result measure(const std::string &library, Pair *pair) {
     using Command = std::vector<std::string>;
     bench::Environment environment;
     environment.preload(library);
@@ -53,23 +57,20 @@ void measure(const std::string &library, Pair *pair) {
         throw bench::Failure("the client says '" + result + "'");
     client.wait();
     server.wait();
-    pair->seconds.push_back(seconds);
-    pair->per_second.push_back(rate);
-    pair->latency.push_back(latency);
-    pair->latency_99.push_back(latency_99);
-    pair->cpu_us.push_back(server.cpu_seconds() * 1e6 / pair->requests);
+    return {seconds, rate, latency, latency_99, server.cpu_seconds() * 1e6 / pair->requests};
 }
 
-std::vector<bench::Cell> row(const Pair &pair) {
+std::vector<bench::Cell> row(const Pair &pair, const bench::Rounds<Result> &rounds, std::size_t which) {
+    const auto median = [&](double Result::*what) { return rounds.of(which, what).median; };
     std::vector<bench::Cell> cells = {pair.go ? kGo : kUlts,
                                       static_cast<double>(pair.requests),
                                       static_cast<double>(pair.milliseconds),
-                                      cell(pair.seconds),
+                                      cell(rounds.values(which, &Result::seconds)),
                                       pair.seed,
-                                      bench::estimate(pair.per_second).median,
-                                      cell(pair.latency),
-                                      bench::estimate(pair.latency_99).median,
-                                      bench::estimate(pair.cpu_us).median};
+                                      median(&Result::per_second),
+                                      cell(rounds.values(which, &Result::latency)),
+                                      median(&Result::latency_99),
+                                      median(&Result::cpu_us)};
     add_states(pair.states, &cells);
     return cells;
 }
@@ -94,12 +95,11 @@ std::vector<Pair> pairs(const bench::Options &options) {
 void body(const bench::Options &options) {
     bench::Report report(options);
     std::vector<Pair> list = pairs(options);
-    for (std::size_t round = 0; round < static_cast<std::size_t>(options.numbers[2]); round++)
-        for (std::size_t i = 0; i < list.size(); i++) {
-            bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
-                            std::to_string(list.size()));
-            measure(options.library, &list[(i + round) % list.size()]);
-        }
+    bench::Turns turns{options.numbers[2], {}};
+    for (const Pair &pair : list)
+        turns.variants.push_back(thrum::counted(pair.requests, "request") + (pair.go ? ", Go" : ""));
+    const bench::Rounds<Result> rounds(
+        turns, [&](std::size_t which, std::size_t) { return measure(options.library, &list[which]); });
     bench::Table table{"requests",
                        "Requests that sleep on the server, all at once over one connection",
                        {{"crew", "server's threads", "", 0},
@@ -113,8 +113,8 @@ void body(const bench::Options &options) {
                         {"cpu_us", "server's CPU, a request", "µs", 1}},
                        {}};
     table.columns.insert(table.columns.end(), kStateColumns.begin(), kStateColumns.end());
-    for (const Pair &pair : list)
-        table.rows.push_back(row(pair));
+    for (std::size_t i = 0; i < list.size(); i++)
+        table.rows.push_back(row(list[i], rounds, i));
     report.add(table);
     if (access(go_server().c_str(), X_OK) != 0)
         report.note(kGoMissing);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "../casestudy/child.hpp"
 #include "../preempt.hpp"
@@ -70,15 +71,15 @@ std::vector<Arm> all_arms(bool gangs_fit) {
 
 // --- measuring --------------------------------------------------------------------------------------------
 
-// Of one arm at one size; a value a round in each list.
+// An arm at a size.
 struct Line {
     const Arm *arm;
     unsigned size;
-    bool available = true, killed = false;
-    std::vector<double> gflops = {}, cpu_ms = {}, preemptions = {};
-    double error = 0;
+    bool killed = false;
+};
 
-    bool measured() const { return available && !killed; }
+struct Result {
+    double gflops, cpu_ms, preemptions, error;
 };
 
 double operations(double size) {
@@ -95,43 +96,42 @@ class Run {
     }
 
     void all() {
-        for (std::size_t round = 0; round < static_cast<std::size_t>(option(kRounds)); round++)
-            for (std::size_t i = 0; i < lines_.size(); i++) {
-                Line &line = lines_[(i + round) % lines_.size()];
-                bench::progress("round " + std::to_string(round + 1) + ": " + line.arm->name + ", " +
-                                std::to_string(line.size));
-                if (line.measured())
-                    measure(&line);
-            }
-        bench::progress("");
+        bench::Turns turns{option(kRounds), {}};
+        for (const Line &line : lines_)
+            turns.variants.push_back(line.arm->name + ", " + std::to_string(line.size));
+        rounds_.emplace(turns, [this](std::size_t which, std::size_t) { return measure(&lines_[which]); });
     }
 
     const std::vector<Line> &lines() const { return lines_; }
     double option(Option which) const { return options_.numbers[which]; }
-    const Line &line(const std::string &arm, unsigned size) const {
-        return *std::find_if(lines_.begin(), lines_.end(),
-                             [&](const Line &line) { return line.arm->name == arm && line.size == size; });
+    const bench::Rounds<Result> &rounds() const { return *rounds_; }
+    std::size_t place(const std::string &arm, unsigned size) const {
+        return static_cast<std::size_t>(
+            std::find_if(lines_.begin(), lines_.end(),
+                         [&](const Line &line) { return line.arm->name == arm && line.size == size; }) -
+            lines_.begin());
     }
 
   private:
-    void measure(Line *line) const;
+    std::optional<Result> measure(Line *line) const;
     std::vector<std::string> command(const Line &line) const;
 
     const bench::Options &options_;
     const std::vector<Arm> arms_;
     std::vector<Line> lines_;
+    std::optional<bench::Rounds<Result>> rounds_;
 };
 
 std::vector<std::string> Run::command(const Line &line) const {
-    std::vector<std::string> words = {bench::own_path(), "--work", line.arm->crew};
+    std::vector<std::string> words = {line.arm->crew};
     for (const double number : {static_cast<double>(line.size), option(kTile), option(kWorkers),
                                 option(kOuter), line.arm->flat ? 1 : option(kMembers)})
         words.push_back(std::to_string(static_cast<unsigned>(number)));
     words.push_back(std::to_string(option(kSeconds)));
-    return words;
+    return bench::own_work(words);
 }
 
-void Run::measure(Line *line) const {
+std::optional<Result> Run::measure(Line *line) const {
     const Arm &arm = *line->arm;
     bench::Environment environment = preempt::armed(options_.library, arm.mode, arm.slice);
     environment.set("THRUM_STACK_SIZE", kStack).set("OPENBLAS_NUM_THREADS", "1").set("OMP_NUM_THREADS", "1");
@@ -139,64 +139,54 @@ void Run::measure(Line *line) const {
     const double limit = arm.stuck ? option(kLimit) : kPatience;
     if (!child.ready(static_cast<int>(limit * 1e3))) {
         line->killed = true;
-        return;
+        return std::nullopt;
     }
     const std::string result = child.line();
     child.wait();
-    if (result == preempt::kUnavailable) {
-        line->available = false;
-        return;
-    }
+    if (result == preempt::kUnavailable)
+        return std::nullopt;
     double ns = 0, cpu_ns = 0, preemptions = 0, error = 0;
     if (std::sscanf(result.c_str(), "%lf %lf %lf %lf", &ns, &cpu_ns, &preemptions, &error) != 4)
         throw bench::Failure("a measuring process says '" + result + "'");
     if (error > kPrecise)
         throw bench::Failure(arm.name + ": a result differs from LAPACK's; the relative error is in '" +
                              result + "'");
-    line->error = std::max(line->error, error);
-    line->gflops.push_back(operations(line->size) / ns);
-    line->cpu_ms.push_back(cpu_ns / 1e6);
-    line->preemptions.push_back(preemptions);
+    return Result{operations(line->size) / ns, cpu_ns / 1e6, preemptions, error};
 }
 
 // --- the table --------------------------------------------------------------------------------------------
 
-std::vector<double> ratios(const Line &line, const Line &to) {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < std::min(line.gflops.size(), to.gflops.size()); i++)
-        values.push_back(line.gflops[i] / to.gflops[i]);
-    return values;
-}
-
-std::vector<bench::Cell> row_of(const Run &run, const Line &line) {
+std::vector<bench::Cell> row_of(const Run &run, std::size_t which) {
+    const Line &line = run.lines()[which];
+    const bench::Rounds<Result> &rounds = run.rounds();
     std::vector<bench::Cell> row = {line.arm->name, static_cast<double>(line.size)};
-    if (!line.measured()) {
+    if (!rounds.has(which)) {
         char killed[64];
         std::snprintf(killed, sizeof killed, "killed after %g s",
                       line.arm->stuck ? run.option(kLimit) : kPatience);
         row.resize(kColumns.size() - 1, "-");
-        row.emplace_back(line.available ? killed : preempt::kUnavailable);
+        row.emplace_back(line.killed ? killed : preempt::kUnavailable);
         return row;
     }
-    row.emplace_back(bench::estimate(line.gflops));
-    row.emplace_back(bench::estimate(ratios(line, run.line(kFlat, line.size))));
-    row.emplace_back(bench::estimate(ratios(line, run.line(kNested, line.size))));
-    row.emplace_back(bench::estimate(line.cpu_ms).median);
-    row.emplace_back(bench::estimate(line.preemptions).median);
-    row.emplace_back(line.error * 1e16);
-    row.emplace_back("ended");
+    const std::vector<double> errors = rounds.values(which, &Result::error);
+    row.insert(row.end(),
+               {rounds.of(which, &Result::gflops),
+                rounds.ratio(which, run.place(kFlat, line.size), &Result::gflops),
+                rounds.ratio(which, run.place(kNested, line.size), &Result::gflops),
+                rounds.of(which, &Result::cpu_ms).median, rounds.of(which, &Result::preemptions).median,
+                *std::max_element(errors.begin(), errors.end()) * 1e16, "ended"});
     return row;
 }
 
 // The paper's claim, at the largest size.
 void judge(const Run &run, bench::Verdicts *verdicts, bench::Report *report) {
     const unsigned size = run.lines().back().size;
-    const Line &judged = run.line(kJudged, size), &nested = run.line(kNested, size);
-    if (!judged.measured() || !nested.measured())
+    const std::size_t judged = run.place(kJudged, size), nested = run.place(kNested, size);
+    if (!run.rounds().has(judged) || !run.rounds().has(nested))
         return;
-    const bench::Estimate ratio = bench::estimate(ratios(judged, nested));
+    const bench::Estimate ratio = run.rounds().ratio(judged, nested, &Result::gflops);
     report->note("Target: " + kJudged + ", at least as fast as " + kNested +
-                 " at the largest size: " + verdicts->at_least(ratio, 1, run.option(kRounds)) + ".");
+                 " at the largest size: " + verdicts->at_least(ratio, 1) + ".");
 }
 
 void body(const bench::Options &options) {
@@ -208,8 +198,8 @@ void body(const bench::Options &options) {
     Run run(options);
     run.all();
     bench::Table table{"cholesky", "Tiled Cholesky factorisation, by size of the matrix", kColumns, {}};
-    for (const Line &line : run.lines())
-        table.rows.push_back(row_of(run, line));
+    for (std::size_t i = 0; i < run.lines().size(); i++)
+        table.rows.push_back(row_of(run, i));
     report.add(table);
     bench::Verdicts verdicts;
     judge(run, &verdicts, &report);

@@ -12,28 +12,22 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 
-#include "common.hpp"
+#include "rounds.hpp"
 
 namespace {
 
-using Values = std::map<std::string, std::vector<double>>;
+using Values = std::map<std::string, double>;
 
-// One process, again in each round.
+// One process.
 struct Trial {
     std::vector<std::string> command;
     bool is_ours;
-    Values values;
-    std::string why; // there are none
-
-    bench::Estimate of(const char *name) const {
-        const auto found = values.find(name);
-        if (found == values.end())
-            throw bench::Failure(command[0] + " " + command[1] + " does not say " + name);
-        return bench::estimate(found->second);
-    }
+    std::string why = ""; // it has no numbers
 };
 
 struct Size {
@@ -43,13 +37,6 @@ struct Size {
         : rounds(options.numbers[0]), length(options.numbers[1]), threads(options.numbers[2]),
           workers(options.numbers[3]), longest(options.numbers[4]), with_peers(options.flags[0]) {}
 };
-
-std::string text(double value) {
-    std::ostringstream out;
-    out.precision(12);
-    out << value;
-    return out.str();
-}
 
 std::vector<double> up_to(double most, const std::vector<double> &all) {
     std::vector<double> few;
@@ -65,64 +52,75 @@ void read_line(const std::string &line, double workers, Values *values) {
     double a = 0, b = 0, c = 0, d = 0;
     char name[64];
     if (std::sscanf(line.c_str(), "grain %lf %lf %lf %lf", &a, &b, &c, &d) == 4) {
-        (*values)["ideal"].push_back(a);
-        (*values)["wall"].push_back(b);
-        (*values)["cpu"].push_back(c);
-        (*values)["tasks"].push_back(d);
-        (*values)["efficiency"].push_back(workers > 1 ? a / (b * workers) : a / c);
+        (*values)["ideal"] = a;
+        (*values)["wall"] = b;
+        (*values)["cpu"] = c;
+        (*values)["tasks"] = d;
+        (*values)["efficiency"] = workers > 1 ? a / (b * workers) : a / c;
     } else if (std::sscanf(line.c_str(), "ns %lf %lf", &a, &b) == 2) {
-        (*values)["ns_wall"].push_back(a);
-        (*values)["ns_cpu"].push_back(b);
+        (*values)["ns_wall"] = a;
+        (*values)["ns_cpu"] = b;
     } else if (std::sscanf(line.c_str(), "%63s %lf", name, &a) == 2) {
-        (*values)[name].push_back(a);
+        (*values)[name] = a;
     }
 }
+
+using Of = std::function<bench::Estimate(const char *name)>; // what a trial says under that name
 
 class Trials {
   public:
     Trials(const bench::Options &options, const Size &size) : options_(options), size_(size) {}
     // Its place. In the command the second word after the program is the number of workers.
     std::size_t add(const std::vector<std::string> &command, bool is_ours = true) {
-        trials_.push_back({command, is_ours, {}, ""});
+        trials_.push_back({command, is_ours});
         return trials_.size() - 1;
     }
     void run() {
-        for (int round = 0; round < static_cast<int>(size_.rounds); round++)
-            for (std::size_t i = 0; i < trials_.size(); i++) {
-                const std::size_t which = (i + static_cast<std::size_t>(round)) % trials_.size();
-                bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
-                                std::to_string(trials_.size()) + ": " + trials_[which].command[1]);
-                run_one(&trials_[which]);
-            }
+        bench::Turns turns{size_.rounds, {}};
+        for (const Trial &trial : trials_)
+            turns.variants.push_back(trial.command[1]);
+        rounds_.emplace(turns, [this](std::size_t which, std::size_t) { return run_one(&trials_[which]); });
     }
-    const Trial &operator[](std::size_t which) const { return trials_[which]; }
+    const std::string &why(std::size_t which) const { return trials_[which].why; }
+    bench::Estimate of(std::size_t which, const char *name) const {
+        return rounds_->of(which, [&](const Values &values) {
+            const auto found = values.find(name);
+            if (found == values.end())
+                throw bench::Failure(trials_[which].command[0] + " " + trials_[which].command[1] +
+                                     " does not say " + name);
+            return found->second;
+        });
+    }
+
+    Of numbers_of(std::size_t which) const {
+        return [this, which](const char *name) { return of(which, name); };
+    }
 
   private:
-    void run_one(Trial *trial) const {
-        if (!trial->why.empty())
-            return;
+    std::optional<Values> run_one(Trial *trial) const {
         bench::Environment environment;
         if (trial->is_ours)
             environment.preload(options_.library);
-        const bench::Ended ended = bench::run(trial->command, environment, true);
+        const bench::Ended ended = trial->is_ours ? bench::run_well(trial->command, environment)
+                                                  : bench::run(trial->command, environment, true);
         const double workers =
             trial->command.size() > 2 ? std::strtod(trial->command[2].c_str(), nullptr) : 0;
-        if (ended.status != 0 && !trial->is_ours)
+        if (ended.status != 0)
             trial->why = "it failed";
-        else if (ended.status != 0)
-            throw bench::Failure(trial->command[0] + " " + trial->command[1] + " failed, wait status " +
-                                 std::to_string(ended.status));
+        Values values;
         std::istringstream lines(ended.output);
         for (std::string line; trial->why.empty() && std::getline(lines, line);)
             if (line.compare(0, 5, "none ") == 0)
                 trial->why = line.substr(5);
             else
-                read_line(line, workers, &trial->values);
+                read_line(line, workers, &values);
+        return trial->why.empty() ? std::optional(values) : std::nullopt;
     }
 
     const bench::Options &options_;
     const Size &size_;
     std::vector<Trial> trials_;
+    std::optional<bench::Rounds<Values>> rounds_;
 };
 
 // --- over the number of threads ---------------------------------------------------------------------------
@@ -169,23 +167,23 @@ class OverThreads : public Part {
                 if (count < row.least)
                     continue;
                 if (row.have_stacks && count * kBytesEach > available_bytes() / 2) {
-                    left_out_.push_back(text(count) + " threads, " + row.name);
+                    left_out_.push_back(bench::word_of(count) + " threads, " + row.name);
                     continue;
                 }
                 cells_.push_back({&row, count,
                                   trials->add({bench::beside("programs/growth/ults"), row.row, "1",
-                                               text(count), text(size_.length)})});
+                                               bench::word_of(count), bench::word_of(size_.length)})});
             }
     }
     void show(const Trials &trials, bench::Report *report) const override {
         bench::Table table = head();
         for (const Cell &cell : cells_) {
-            const Trial &trial = trials[cell.trial];
-            if (trial.why.empty())
-                table.rows.push_back(row_of(*cell.row, cell.count, trial));
+            const std::string &why = trials.why(cell.trial);
+            if (why.empty())
+                table.rows.push_back(row_of(*cell.row, cell.count, trials.numbers_of(cell.trial)));
             else
-                report->note("Left out: " + text(cell.count) + " threads, " + cell.row->name + ": " +
-                             trial.why + ".");
+                report->note("Left out: " + bench::word_of(cell.count) + " threads, " + cell.row->name +
+                             ": " + why + ".");
         }
         report->add(table);
         for (const std::string &what : left_out_)
@@ -199,7 +197,7 @@ class OverThreads : public Part {
         std::size_t trial;
     };
     virtual bench::Table head() const = 0;
-    virtual std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Trial &trial) const = 0;
+    virtual std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Of &of) const = 0;
 
   private:
     const Size &size_;
@@ -223,10 +221,10 @@ class Switching : public OverThreads {
                  {"served", "had a turn", "%", 1}},
                 {}};
     }
-    std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Trial &trial) const override {
+    std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Of &of) const override {
         const bool yields = std::strcmp(row.row, "yield") == 0;
-        return {row.name, count, trial.of("ns_cpu"), trial.of("ns_wall"),
-                yields ? bench::Cell(trial.of("served").median * 100) : bench::Cell("")};
+        return {row.name, count, of("ns_cpu"), of("ns_wall"),
+                yields ? bench::Cell(of("served").median * 100) : bench::Cell("")};
     }
 };
 
@@ -245,8 +243,8 @@ class Waiting : public OverThreads {
                  {"wake_cpu", "wake, end and join, CPU each", "ns", 0}},
                 {}};
     }
-    std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Trial &trial) const override {
-        return {row.name, count, trial.of("bytes"), trial.of("begin_cpu"), trial.of("wake_cpu")};
+    std::vector<bench::Cell> row_of(const OfThreads &row, double count, const Of &of) const override {
+        return {row.name, count, of("bytes"), of("begin_cpu"), of("wake_cpu")};
     }
 };
 
@@ -266,9 +264,9 @@ class OverWorkers : public Part {
     void add(Trials *trials) override {
         for (const auto &[row, name] : kOverWorkers)
             for (const double workers : up_to(size_.workers, kWorkers))
-                cells_.push_back(
-                    {name, workers,
-                     trials->add({bench::beside("peers/thrum"), row, text(workers), text(size_.length)})});
+                cells_.push_back({name, workers,
+                                  trials->add({bench::beside("peers/thrum"), row, bench::word_of(workers),
+                                               bench::word_of(size_.length)})});
     }
     void show(const Trials &trials, bench::Report *report) const override {
         bench::Table table{
@@ -281,7 +279,7 @@ class OverWorkers : public Part {
             {}};
         for (const Cell &cell : cells_)
             table.rows.push_back(
-                {cell.name, cell.workers, trials[cell.trial].of("ns_cpu"), trials[cell.trial].of("ns_wall")});
+                {cell.name, cell.workers, trials.of(cell.trial, "ns_cpu"), trials.of(cell.trial, "ns_wall")});
         report->add(table);
     }
 
@@ -347,11 +345,11 @@ class OverLengths : public Part {
                             {"efficiency", "efficiency", "1", 3}},
                            {}};
         for (const Cell &cell : cells_) {
-            const Trial &trial = trials[cell.trial];
-            if (trial.why.empty())
+            const Of of = trials.numbers_of(cell.trial);
+            if (trials.why(cell.trial).empty())
                 table.rows.push_back({cell.runtime->name, cell.way->name, cell.length, cell.workers,
-                                      trial.of("tasks").median, trial.of("ideal").median,
-                                      trial.of("cpu").median, trial.of("wall"), trial.of("efficiency")});
+                                      of("tasks").median, of("ideal").median, of("cpu").median, of("wall"),
+                                      of("efficiency")});
         }
         report->add(table);
         for (const std::string &note : notes_)
@@ -369,10 +367,10 @@ class OverLengths : public Part {
                  Trials *trials) {
         for (const double length : up_to(size_.longest, kLengths))
             for (const double workers : kFewWorkers)
-                cells_.push_back(
-                    {&runtime, &way, length, workers,
-                     trials->add({program, way.row + text(length), text(workers), text(size_.length)},
-                                 ours)});
+                cells_.push_back({&runtime, &way, length, workers,
+                                  trials->add({program, way.row + bench::word_of(length),
+                                               bench::word_of(workers), bench::word_of(size_.length)},
+                                              ours)});
     }
 
     const Size &size_;
@@ -409,7 +407,7 @@ class Costs : public Part {
   public:
     explicit Costs(const Size &size) : size_(size) {}
     void add(Trials *trials) override {
-        trial_ = trials->add({bench::beside("programs/growth/costs"), text(size_.length)});
+        trial_ = trials->add({bench::beside("programs/growth/costs"), bench::word_of(size_.length)});
     }
     void show(const Trials &trials, bench::Report *report) const override {
         bench::Table table{"costs",
@@ -419,12 +417,12 @@ class Costs : public Part {
                             {"unit", "", "unit", 0},
                             {"what", "what it is", "", 0}},
                            {}};
-        if (!trials[trial_].why.empty()) {
-            report->note("What the parts of the scheduler cost: left out, " + trials[trial_].why + ".");
+        if (!trials.why(trial_).empty()) {
+            report->note("What the parts of the scheduler cost: left out, " + trials.why(trial_) + ".");
             return;
         }
         for (const auto &[name, what, unit] : kCosts)
-            table.rows.push_back({name, trials[trial_].of(name), unit, what});
+            table.rows.push_back({name, trials.of(trial_, name), unit, what});
         report->add(table);
     }
 

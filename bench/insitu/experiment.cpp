@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <optional>
 #include <sstream>
 
 #include "preempt.hpp"
@@ -25,18 +27,7 @@ std::vector<unsigned> intervals_of(const bench::Options &options, unsigned steps
     std::string list = options.texts[0];
     if (list.empty())
         list = options.quick ? "5,10" : "10,20,50,100,200,500";
-    std::vector<unsigned> intervals;
-    std::istringstream words(list + ","); // a comma at its end is one too many
-    for (std::string word; std::getline(words, word, ',');) {
-        char *end = nullptr;
-        const unsigned long interval = std::strtoul(word.c_str(), &end, 10);
-        if (word.empty() || *end != '\0' || word[0] == '-' || interval < 1 || interval > steps)
-            throw bench::Failure("--intervals takes numbers of steps from 1 to --steps (" +
-                                     std::to_string(steps) + ") with commas in between, not '" + list + "'",
-                                 bench::Failure::kUsage);
-        intervals.push_back(static_cast<unsigned>(interval));
-    }
-    return intervals;
+    return bench::numbers_listed("--intervals", list, 1, steps);
 }
 
 // In the order of numbers().
@@ -58,51 +49,52 @@ Size size_of(const bench::Options &options) {
 struct Line {
     const Arm *arm;
     unsigned interval; // of a baseline the first; without analysis
-    bool available = true;
-    std::vector<Outcome> outcomes; // by rounds
 };
 
 class Run {
   public:
-    Run(const bench::Options &options, const Size &size) : options_(options), size_(size) {
-        for (const Arm &arm : arms()) {
-            if (arm.looking == Looking::kNever)
-                lines_.push_back({&arm, size.intervals[0], true, {}});
-            else
-                for (const unsigned interval : size.intervals)
-                    lines_.push_back({&arm, interval, true, {}});
-        }
-    }
-
-    void all() {
-        for (std::size_t round = 0; round < static_cast<std::size_t>(size_.rounds); round++)
-            for (std::size_t i = 0; i < lines_.size(); i++) {
-                Line *line = &lines_[(i + round) % lines_.size()];
-                bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
-                                std::to_string(lines_.size()) + ": " + line->arm->name);
-                one(line);
-            }
-    }
+    Run(const bench::Options &options, const Size &size)
+        : options_(options), size_(size), lines_(all_lines(size)),
+          rounds_(turns(), [this](std::size_t which, std::size_t) { return one(lines_[which]); }) {}
 
     const std::vector<Line> &lines() const { return lines_; }
-    const Line &baseline(const Line &line) const {
-        return *std::find_if(lines_.begin(), lines_.end(),
-                             [&](const Line &other) { return other.arm == &baseline_of(*line.arm); });
+    const bench::Rounds<Outcome> &rounds() const { return rounds_; }
+    bool is_baseline(std::size_t which) const { return lines_[which].arm->looking == Looking::kNever; }
+    std::size_t baseline(std::size_t which) const {
+        std::size_t place = 0;
+        while (lines_[place].arm != &baseline_of(*lines_[which].arm))
+            place++;
+        return place;
     }
 
   private:
-    void one(Line *line) {
-        if (!line->available)
-            return;
+    static std::vector<Line> all_lines(const Size &size) {
+        std::vector<Line> lines;
+        for (const Arm &arm : arms())
+            if (arm.looking == Looking::kNever)
+                lines.push_back({&arm, size.intervals[0]});
+            else
+                for (const unsigned interval : size.intervals)
+                    lines.push_back({&arm, interval});
+        return lines;
+    }
+
+    bench::Turns turns() const {
+        bench::Turns turns{size_.rounds, {}};
+        for (const Line &line : lines_)
+            turns.variants.emplace_back(line.arm->name);
+        return turns;
+    }
+
+    std::optional<Outcome> one(const Line &line) {
         Plan plan = size_.plan;
-        plan.arm = line->arm->name;
-        plan.interval = line->interval;
+        plan.arm = line.arm->name;
+        plan.interval = line.interval;
         const std::unique_ptr<Outcome> outcome = measure(plan, options_.library, size_.slice);
-        line->available = outcome != nullptr;
-        if (!line->available)
-            return;
-        check(*line, *outcome);
-        line->outcomes.push_back(*outcome);
+        if (outcome == nullptr)
+            return std::nullopt;
+        check(line, *outcome);
+        return *outcome;
     }
 
     // All simulate the same, and see the same where nothing is left out: otherwise their times are of different things.
@@ -120,31 +112,27 @@ class Run {
 
     const bench::Options &options_;
     const Size &size_;
-    std::vector<Line> lines_;
+    const std::vector<Line> lines_;
     std::map<unsigned, double> trajectories_, pairs_; // of the first that came; the latter by interval
+    const bench::Rounds<Outcome> rounds_;
 };
 
 // --- tables -----------------------------------------------------------------------------------------------
 
-using Of = std::function<double(const Outcome &)>;
-
-bench::Estimate estimate(const Line &line, const Of &of) {
-    std::vector<double> values;
-    for (const Outcome &outcome : line.outcomes)
-        values.push_back(of(outcome));
-    return bench::estimate(values);
+// Of the time of the same round's baseline, in percent.
+bench::Estimate overhead(const Run &run, std::size_t which, double Outcome::*time) {
+    return bench::estimate(run.rounds().compared(which, run.baseline(which),
+                                                 [time](const Outcome &outcome, const Outcome &baseline) {
+                                                     return 100 * (outcome.*time / baseline.simulated_ns - 1);
+                                                 }));
 }
 
-// Of the same round.
-bench::Estimate overhead(const Line &line, const Line &baseline, double Outcome::*time) {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < line.outcomes.size(); i++)
-        values.push_back(100 * (line.outcomes[i].*time / baseline.outcomes[i].simulated_ns - 1));
-    return bench::estimate(values);
+double median(const Run &run, std::size_t which, double Outcome::*member, double factor = 1) {
+    return run.rounds().of(which, member).median * factor;
 }
 
-double median(const Line &line, double Outcome::*member, double factor = 1) {
-    return estimate(line, [&](const Outcome &outcome) { return outcome.*member * factor; }).median;
+double simulated_ms(const Outcome &outcome) {
+    return outcome.simulated_ns / 1e6;
 }
 
 bench::Table baselines(const Run &run) {
@@ -156,37 +144,33 @@ bench::Table baselines(const Run &run) {
                         {"to_ults", "to ULTs", "x", 3},
                         {"late", "out of an exchange, late", "us", 0}},
                        {}};
-    const Line &first = run.lines()[0];
-    for (const Line &line : run.lines()) {
-        if (line.arm->looking != Looking::kNever)
-            continue;
-        std::vector<double> ratios;
-        for (std::size_t i = 0; i < line.outcomes.size(); i++)
-            ratios.push_back(line.outcomes[i].simulated_ns / first.outcomes[i].simulated_ns);
-        table.rows.push_back({line.arm->name,
-                              estimate(line, [](const Outcome &one) { return one.simulated_ns / 1e6; }),
-                              median(line, &Outcome::simulated_cpu_ns, 1e-6), bench::estimate(ratios),
-                              median(line, &Outcome::late_ns, 1e-3)});
-    }
+    for (std::size_t i = 0; i < run.lines().size(); i++)
+        if (run.is_baseline(i))
+            table.rows.push_back({run.lines()[i].arm->name, run.rounds().of(i, simulated_ms),
+                                  median(run, i, &Outcome::simulated_cpu_ns, 1e-6),
+                                  run.rounds().ratio(i, 0, &Outcome::simulated_ns),
+                                  median(run, i, &Outcome::late_ns, 1e-3)});
     return table;
 }
 
-std::vector<bench::Cell> row_of(const Line &line, const Line &baseline) {
-    return {
-        line.arm->name,
-        static_cast<double>(line.interval),
-        overhead(line, baseline, &Outcome::simulated_ns),
-        overhead(line, baseline, &Outcome::all_ns),
-        estimate(line, [](const Outcome &one) { return one.simulated_ns / 1e6; }),
-        median(line, &Outcome::all_ns, 1e-6),
-        median(line, &Outcome::all_cpu_ns, 1e-6),
-        median(line, &Outcome::offered),
-        estimate(line, [](const Outcome &one) { return 100 * one.looked_at_by_end / one.offered; }).median,
-        estimate(line, [](const Outcome &one) { return 100 * one.looked_at / one.offered; }).median,
-        median(line, &Outcome::left_out),
-        median(line, &Outcome::waits),
-        median(line, &Outcome::waited_ns, 1e-6),
-        median(line, &Outcome::late_ns, 1e-3)};
+std::vector<bench::Cell> row_of(const Run &run, std::size_t i) {
+    const auto percent = [&](double Outcome::*part) {
+        return run.rounds().of(i, [&](const Outcome &one) { return 100 * (one.*part) / one.offered; }).median;
+    };
+    return {run.lines()[i].arm->name,
+            static_cast<double>(run.lines()[i].interval),
+            overhead(run, i, &Outcome::simulated_ns),
+            overhead(run, i, &Outcome::all_ns),
+            run.rounds().of(i, simulated_ms),
+            median(run, i, &Outcome::all_ns, 1e-6),
+            median(run, i, &Outcome::all_cpu_ns, 1e-6),
+            median(run, i, &Outcome::offered),
+            percent(&Outcome::looked_at_by_end),
+            percent(&Outcome::looked_at),
+            median(run, i, &Outcome::left_out),
+            median(run, i, &Outcome::waits),
+            median(run, i, &Outcome::waited_ns, 1e-6),
+            median(run, i, &Outcome::late_ns, 1e-3)};
 }
 
 bench::Table beside(const Run &run, const char *title) {
@@ -207,13 +191,13 @@ bench::Table beside(const Run &run, const char *title) {
                         {"waited", "waited", "ms", 1},
                         {"late", "out of an exchange, late", "us", 0}},
                        {}};
-    for (const Line &line : run.lines()) {
-        if (line.arm->looking == Looking::kNever)
+    for (std::size_t i = 0; i < run.lines().size(); i++) {
+        if (run.is_baseline(i))
             continue;
-        if (line.available) {
-            table.rows.push_back(row_of(line, run.baseline(line)));
+        if (run.rounds().has(i)) {
+            table.rows.push_back(row_of(run, i));
         } else {
-            table.rows.push_back({line.arm->name, static_cast<double>(line.interval)});
+            table.rows.push_back({run.lines()[i].arm->name, static_cast<double>(run.lines()[i].interval)});
             table.rows.back().resize(table.columns.size(), preempt::kUnavailable);
         }
     }
@@ -230,13 +214,14 @@ std::string text(double value, int digits) {
 // What the analysis found, and whether the simulation can be believed.
 void add_physics(const Run &run, bench::Report *report) {
     double drift = 0;
-    for (const Line &line : run.lines())
-        for (const Outcome &outcome : line.outcomes)
+    for (std::size_t i = 0; i < run.lines().size(); i++)
+        for (const Outcome &outcome : run.rounds().samples(i))
             drift = std::max(drift, outcome.drift);
     report->note("The total energy at the end is that at the beginning to within " + text(drift, 2) +
                  " of it; all arms have their atoms at the same places, up to the end bit.");
-    for (const Line &line : run.lines()) {
-        const Outcome *one = line.outcomes.empty() ? nullptr : &line.outcomes[0];
+    for (std::size_t i = 0; i < run.lines().size(); i++) {
+        const std::vector<Outcome> &outcomes = run.rounds().samples(i);
+        const Outcome *one = outcomes.empty() ? nullptr : &outcomes[0];
         if (one == nullptr || one->looked_at == 0)
             continue;
         report->note("Seen in " + text(one->looked_at, 6) + " snapshots: g(r) is highest, " +
@@ -250,8 +235,7 @@ void add_physics(const Run &run, bench::Report *report) {
 void body(const bench::Options &options, const Experiment &experiment) {
     const Size size = size_of(options);
     bench::Report report(options);
-    Run run(options, size);
-    run.all();
+    const Run run(options, size);
     report.add(baselines(run));
     report.add(beside(run, experiment.title));
     report.note("Overhead: the time until the simulation is over, to that of the same threads without an "

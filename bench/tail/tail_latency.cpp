@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "common.hpp"
 #include "latency.hpp"
 #include "preempt.hpp"
 #include "schedule.hpp"
@@ -132,10 +132,11 @@ struct Trial {
 
     // A server without preemption has lost its only worker: its answers are not waited for.
     bool stands_still() const { return runaway && workers == 1 && is(arm, "ults") && arm.slice_us == 0; }
+};
 
-    bool available = true;
-    std::vector<double> of_short[kPercentiles], of_long[kPercentiles]; // us
-    std::vector<double> per_second, cpu, late, others, answered, reused;
+struct Result {
+    double of_short[kPercentiles], of_long[kPercentiles]; // us
+    double per_second, cpu, late, others, answered, reused;
 };
 
 std::vector<Order> orders_of(const Settings &settings, const Trial &trial, std::uint64_t seed) {
@@ -174,7 +175,7 @@ std::vector<std::string> command_of(const Trial &trial, std::size_t count, doubl
     if (is(trial.arm, "goroutines"))
         command = {go_program()};
     else
-        command = {bench::own_path(), "--work", is(trial.arm, "reused") ? "threads" : trial.arm.crew};
+        command = bench::own_work({is(trial.arm, "reused") ? "threads" : trial.arm.crew});
     command.insert(command.end(), {std::to_string(count), std::to_string(patience)});
     return command;
 }
@@ -201,7 +202,7 @@ void check_outcome(const Trial &trial, const Outcome &outcome) {
                              std::to_string(outcome.answers.size()) + " requests were not answered");
 }
 
-void take(const Settings &settings, const Outcome &outcome, Trial *trial) {
+Result result_of(const Settings &settings, const Outcome &outcome) {
     constexpr double kWarmUp = 0.1; // of the time, not in the percentiles
     const auto since =
         outcome.begun_ns + static_cast<std::uint64_t>(settings.number(kSeconds) * kWarmUp * 1e9);
@@ -209,60 +210,58 @@ void take(const Settings &settings, const Outcome &outcome, Trial *trial) {
     if (found.of_short.empty() || found.of_long.empty())
         throw bench::Failure(
             "no short request, or no long one, in so short a time: --seconds makes it longer");
+    Result result{};
     for (std::size_t i = 0; i < kPercentiles; i++) {
-        trial->of_short[i].push_back(bench::quantile(&found.of_short, kShares[i]));
-        trial->of_long[i].push_back(bench::quantile(&found.of_long, kShares[i]));
+        result.of_short[i] = bench::quantile(&found.of_short, kShares[i]);
+        result.of_long[i] = bench::quantile(&found.of_long, kShares[i]);
     }
     std::vector<double> late = outcome.late_us;
-    trial->late.push_back(bench::quantile(&late, 0.99));
-    trial->others.push_back(outcome.others * 100);
+    result.late = bench::quantile(&late, 0.99);
+    result.others = outcome.others * 100;
     const auto all = static_cast<double>(outcome.answers.size()),
                done = static_cast<double>(answered(outcome.answers));
-    trial->answered.push_back(done / all * 100);
-    trial->reused.push_back(static_cast<double>(outcome.summary.reused) / all * 100);
-    trial->per_second.push_back(done > 0 ? done / seconds_taken(outcome) : 0);
-    trial->cpu.push_back(static_cast<double>(outcome.summary.cpu_ns) / work_ns(settings, outcome.orders));
+    result.answered = done / all * 100;
+    result.reused = static_cast<double>(outcome.summary.reused) / all * 100;
+    result.per_second = done > 0 ? done / seconds_taken(outcome) : 0;
+    result.cpu = static_cast<double>(outcome.summary.cpu_ns) / work_ns(settings, outcome.orders);
+    return result;
 }
 
 // Again, if other processes took too much of the CPUs meanwhile; the least disturbed counts.
-void run(const Settings &settings, std::uint64_t seed, Trial *trial) {
+std::optional<Result> run(const Settings &settings, std::uint64_t seed, const Trial &trial) {
     constexpr double kLongEnough = 60; // s
     constexpr int kTries = 5;
-    const std::vector<Order> orders = orders_of(settings, *trial, seed);
-    const std::size_t count = orders.size() - (trial->runaway ? 1 : 0);
-    const double patience = trial->stands_still() ? settings.number(kStandsFor) : kLongEnough;
+    const std::vector<Order> orders = orders_of(settings, trial, seed);
+    const std::size_t count = orders.size() - (trial.runaway ? 1 : 0);
+    const double patience = trial.stands_still() ? settings.number(kStandsFor) : kLongEnough;
     const auto measure = [&] {
         Outcome outcome =
-            drive(command_of(*trial, count, patience), environment_of(settings, *trial), orders, count);
+            drive(command_of(trial, count, patience), environment_of(settings, trial), orders, count);
         if (outcome.available)
-            check_outcome(*trial, outcome);
+            check_outcome(trial, outcome);
         return outcome;
     };
     Outcome best = measure();
     for (int i = 1; i < kTries && best.available && best.others * 100 > settings.number(kDisturbed); i++)
         if (Outcome outcome = measure(); outcome.others < best.others)
             best = std::move(outcome);
-    trial->available = best.available;
-    if (best.available)
-        take(settings, best, trial);
+    return best.available ? std::optional(result_of(settings, best)) : std::nullopt;
 }
 
-void run_all(const Settings &settings, std::vector<Trial> *trials) {
-    for (std::size_t round = 0; round < static_cast<std::size_t>(settings.number(kRounds)); round++)
-        for (std::size_t i = 0; i < trials->size(); i++) {
-            Trial *trial = &(*trials)[(i + round) % trials->size()];
-            bench::progress("round " + std::to_string(round + 1) + ", " + std::to_string(i + 1) + " of " +
-                            std::to_string(trials->size()) + ": " + trial->arm.name);
-            if (trial->available)
-                run(settings, static_cast<std::uint64_t>(settings.number(kSeed)) + round, trial);
-        }
+bench::Rounds<Result> run_all(const Settings &settings, const std::vector<Trial> &trials) {
+    bench::Turns turns{settings.number(kRounds), {}};
+    for (const Trial &trial : trials)
+        turns.variants.emplace_back(trial.arm.name);
+    return bench::Rounds<Result>(turns, [&](std::size_t which, std::size_t round) {
+        return run(settings, static_cast<std::uint64_t>(settings.number(kSeed)) + round, trials[which]);
+    });
 }
 
 template <std::size_t N>
 void add(const Arm (&arms)[N], double load, unsigned workers, bool runaway, std::vector<Trial> *trials) {
     for (const Arm &arm : arms)
         if (!is(arm, "goroutines") || access(go_program().c_str(), X_OK) == 0)
-            trials->push_back({arm, load, workers, runaway, true, {}, {}, {}, {}, {}, {}, {}, {}});
+            trials->push_back({arm, load, workers, runaway});
 }
 
 // --- the tables ---------------------------------------------------------------------------------------------
@@ -281,21 +280,26 @@ const std::vector<bench::Column> kLatencies = {
 };
 
 // "not available", and dashes, where there is nothing.
-void add_latencies(const Trial &trial, std::vector<bench::Cell> *row) {
+void add_latencies(const bench::Rounds<Result> &results, std::size_t which, std::vector<bench::Cell> *row) {
+    if (!results.has(which)) {
+        row->emplace_back(preempt::kUnavailable);
+        row->insert(row->end(), 2 * kPercentiles - 1, "-");
+        return;
+    }
     constexpr double kUs = 1, kMs = 1000;
     for (std::size_t i = 0; i < kPercentiles; i++)
-        row->push_back(trial.available ? latency_cell(trial.of_short[i], kUs)
-                       : i == 0        ? "not available"
-                                       : "-");
-    for (const std::vector<double> &us : trial.of_long)
-        row->push_back(trial.available ? latency_cell(us, kMs) : "-");
+        row->push_back(latency_cell(
+            results.values(which, [i](const Result &result) { return result.of_short[i]; }), kUs));
+    for (std::size_t i = 0; i < kPercentiles; i++)
+        row->push_back(latency_cell(
+            results.values(which, [i](const Result &result) { return result.of_long[i]; }), kMs));
 }
 
-bench::Cell median(const Trial &trial, const std::vector<double> &values) {
-    return trial.available ? bench::Cell(bench::estimate(values).median) : "-";
+bench::Cell median(const bench::Rounds<Result> &results, std::size_t which, double Result::*what) {
+    return results.has(which) ? bench::Cell(results.of(which, what).median) : "-";
 }
 
-bench::Table table_by_load(const std::vector<Trial> &trials) {
+bench::Table table_by_load(const std::vector<Trial> &trials, const bench::Rounds<Result> &results) {
     bench::Table table{"tail",
                        "Latency by load: from the moment for which a request was planned to its answer",
                        {{"arm", "each request", "", 0}, {"load", "load", "%", 0}},
@@ -305,19 +309,20 @@ bench::Table table_by_load(const std::vector<Trial> &trials) {
                                                {"cpu", "CPU time, to work", "x", 3},
                                                {"late", "sent late, 99 %", "us", 1},
                                                {"others", "other processes", "%", 1}});
-    for (const Trial &trial : trials) {
+    for (std::size_t i = 0; i < trials.size(); i++) {
+        const Trial &trial = trials[i];
         if (trial.runaway)
             continue;
         std::vector<bench::Cell> row = {trial.arm.name, trial.load};
-        add_latencies(trial, &row);
-        for (const auto *values : {&trial.per_second, &trial.cpu, &trial.late, &trial.others})
-            row.push_back(median(trial, *values));
+        add_latencies(results, i, &row);
+        for (const auto what : {&Result::per_second, &Result::cpu, &Result::late, &Result::others})
+            row.push_back(median(results, i, what));
         table.rows.push_back(row);
     }
     return table;
 }
 
-bench::Table table_of_runaway(const std::vector<Trial> &trials) {
+bench::Table table_of_runaway(const std::vector<Trial> &trials, const bench::Rounds<Result> &results) {
     bench::Table table{"runaway",
                        "The same beside a request that never ends",
                        {{"arm", "each request", "", 0},
@@ -327,24 +332,26 @@ bench::Table table_of_runaway(const std::vector<Trial> &trials) {
                        {}};
     table.columns.insert(table.columns.end(), kLatencies.begin(), kLatencies.end());
     table.columns.push_back({"others", "other processes", "%", 1});
-    for (const Trial &trial : trials) {
+    for (std::size_t i = 0; i < trials.size(); i++) {
+        const Trial &trial = trials[i];
         if (!trial.runaway)
             continue;
         std::vector<bench::Cell> row = {trial.arm.name, static_cast<double>(trial.workers), trial.load,
-                                        median(trial, trial.answered)};
-        add_latencies(trial, &row);
-        row.push_back(median(trial, trial.others));
+                                        median(results, i, &Result::answered)};
+        add_latencies(results, i, &row);
+        row.push_back(median(results, i, &Result::others));
         table.rows.push_back(row);
     }
     return table;
 }
 
 // In a burst there is no thread to reuse yet.
-std::string share_of_reused(const std::vector<Trial> &trials) {
+std::string share_of_reused(const std::vector<Trial> &trials, const bench::Rounds<Result> &results) {
     std::vector<double> shares;
-    for (const Trial &trial : trials)
-        if (is(trial.arm, "reused"))
-            shares.insert(shares.end(), trial.reused.begin(), trial.reused.end());
+    for (std::size_t i = 0; i < trials.size(); i++)
+        if (is(trials[i].arm, "reused"))
+            for (const Result &result : results.samples(i))
+                shares.push_back(result.reused);
     std::sort(shares.begin(), shares.end());
     return "OS threads, reused: " + thrum::fixed(shares.front(), 0) + " to " +
            thrum::fixed(shares.back(), 0) + " % of the requests had a thread that had served another.";
@@ -383,11 +390,11 @@ void body(const bench::Options &options) {
     add(kBesideRunaway, kLoadBesideRunaway, workers, true, &trials);
     if (workers > 1)
         add(kAloneWithRunaway, kLoadBesideRunaway, 1, true, &trials);
-    run_all(settings, &trials);
-    report.add(table_by_load(trials));
-    report.add(table_of_runaway(trials));
+    const bench::Rounds<Result> results = run_all(settings, trials);
+    report.add(table_by_load(trials, results));
+    report.add(table_of_runaway(trials, results));
     add_notes(settings, promptly, &report);
-    report.note(share_of_reused(trials));
+    report.note(share_of_reused(trials, results));
     report.print();
 }
 
