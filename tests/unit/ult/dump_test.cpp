@@ -729,7 +729,8 @@ TEST_F(DumpReserves, CountsDonors) {
 TEST_F(DumpReserves, CountsCarriers) {
     const Preempting preempting(1, THRUM_PREEMPT_KLT);
     EXPECT_EQ(line().find("preemption: klt, "), 0U) << line();
-    EXPECT_GT(count_before(line(), " carriers, "), count_before(line(), " spare")) << line();
+    EXPECT_GE(count_before(line(), " carriers, "), count_before(line(), " spare")) << line();
+    EXPECT_GT(count_before(line(), " spare"), 0) << line();
 }
 
 // While the caller runs, two that never wait are in the middle of what they compute.
@@ -767,16 +768,20 @@ bool tells_of_worker_1(const std::string &ticks) {
 }
 
 TEST_F(DumpReserves, SaysWhereSignalsAreBlocked) {
-    const Preempting preempting(2, THRUM_PREEMPT_LEND,
-                                5000); // so that it takes long until the mask is the worker's
+    const Preempting preempting(2);
     std::atomic<bool> blocks{false}, over{false};
     Light computes = on_worker_1([&] {
-        sigset_t one, before;
-        sigemptyset(&one);
-        sigaddset(&one, SIGUSR1);
-        pthread_sigmask(SIG_BLOCK, &one, &before);
-        blocks = true;
-        wait_for(over);
+        sigset_t before;
+        pthread_sigmask(SIG_SETMASK, nullptr, &before);
+        for (int i = 0; !over; i++) { // one mask that stays would become the worker's
+            sigset_t now = before;
+            sigaddset(&now, i % 2 == 0 ? SIGUSR1 : SIGUSR2);
+            pthread_sigmask(SIG_SETMASK, &now, nullptr);
+            blocks = true;
+            const uint64_t until = thrum_now() + 10 * kSlice * THRUM_US;
+            while (!over && thrum_now() < until) {
+            }
+        }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     });
     EXPECT_TRUE(eventually([&] { return blocks.load(); }));

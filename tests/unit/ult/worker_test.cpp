@@ -230,12 +230,13 @@ TEST_P(WorkerInTurn, IsAddedUntilADeadline) {
     External([number] {
         BusyWorker busy(number);
         std::atomic<int> stopped{-1};
+        std::vector<unsigned> added; // before the other thread had told the worker to stop
         External stops([&] { stopped = thrum_worker_stop(number); });
-        EXPECT_TRUE(eventually([] {
+        EXPECT_TRUE(eventually([&added] {
             unsigned other = ~0U;
             const int error = thrum_worker_add_until(&other, thrum_now() + 100 * THRUM_US);
-            if (error == 0) /* it does not stop one yet */
-                expect_stops(other);
+            if (error == 0)
+                added.push_back(other);
             return error == ETIMEDOUT;
         }));
         unsigned other = ~0U;
@@ -249,7 +250,9 @@ TEST_P(WorkerInTurn, IsAddedUntilADeadline) {
         EXPECT_EQ(thrum_worker_add_until(&other, UINT64_MAX), 0);
         stops.join();
         EXPECT_EQ(stopped, 0);
-        expect_stops(other);
+        added.push_back(other);
+        for (const unsigned one : added)
+            expect_stops(one);
     }).join();
 }
 
