@@ -53,6 +53,8 @@ static bool polls(const struct abt_sched *sched) {
  * tells either. */
 static void rest(struct abt_sched *sched, uint64_t *pause) {
     struct abt_stream *stream = sched->use == ABT_SCHED_MAIN ? sched->stream : NULL;
+    bool is_asked = load_acquire(&sched->request) !=
+                    0; /* once: the deadline and whether a request wakes it belong together */
     uint64_t now = timer_now(), until = now + abt.spin;
     while (timer_now() < until)
         for (int spin = 0; spin < 16; spin++) {
@@ -64,12 +66,12 @@ static void rest(struct abt_sched *sched, uint64_t *pause) {
     if (stream != NULL)
         abt_units_drop(stream);
     uint64_t deadline = TIMER_NEVER;
-    if (stream == NULL || polls(sched) || load_acquire(&sched->request) != 0) {
+    if (stream == NULL || polls(sched) || is_asked) {
         deadline = now + *pause;
         *pause = *pause * 2 < POLL_LAST ? *pause * 2 : POLL_LAST;
     }
     /* Asked to end, it waits for what is blocked only. */
-    abt_pools_sleep(sched->pools, sched->count, deadline, load_acquire(&sched->request) != 0 ? NULL : stream);
+    abt_pools_sleep(sched->pools, sched->count, deadline, is_asked ? NULL : stream);
 }
 
 /* No later than the next timer's deadline wants it. */
@@ -332,7 +334,8 @@ ABT_EXPORT int ABT_sched_exit(ABT_sched sched) {
     return ABT_SUCCESS;
 }
 
-/* What waits in a pool that another scheduler has, too, is that one's to run. `blocked` first (pool_list.c). */
+/* What waits in a pool that another scheduler has, too, is that one's to run. `blocked` first: a waker pushes a thread before it counts
+ * it out. Modelled in tests/model/streamend.pml. */
 static bool is_drained(const struct abt_sched *sched) {
     for (int i = 0; i < sched->count; i++) {
         struct abt_pool *pool = sched->pools[i];
