@@ -32,7 +32,9 @@ ABT_EXPORT int ABT_thread_get_attr(ABT_thread thread, ABT_thread_attr *attr) {
                                   .stack_size = size,
                                   .migratable = abt_thread_may_migrate(asked) == ABT_SUCCESS,
                                   .migrated = asked->migrated,
-                                  .migrated_arg = asked->migrated_arg};
+                                  .migrated_arg = asked->migrated_arg,
+                                  .preempt = asked->preempt,
+                                  .slice = asked->slice};
     return attr_new(&from, attr);
 }
 

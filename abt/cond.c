@@ -61,9 +61,9 @@ wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
 }
 
 ABT_EXPORT int ABT_cond_wait(ABT_cond cond, ABT_mutex mutex) {
+    NO_TASKLET(ABT_ERR_COND);
     ABT_CHECK_HANDLE(cond, ABT_ERR_INV_COND);
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    NO_TASKLET(ABT_ERR_COND);
     return wait_until(cond_of(cond), mutex, TIMER_NEVER);
 }
 

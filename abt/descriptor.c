@@ -24,6 +24,11 @@ void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr 
         thread->migrated = attr->migrated;
         thread->migrated_arg = attr->migrated_arg;
     }
+    if (attr->preempt != THRUM_PREEMPT_DEFAULT || attr->slice != 0) {
+        abt_has_more(thread);
+        thread->preempt = attr->preempt;
+        thread->slice = attr->slice;
+    }
     if (!attr->migratable)
         thread->flags &= ~(uint32_t)ABT_FLAG_MIGRATABLE;
 }
@@ -40,11 +45,18 @@ static void give_unit_back(struct abt_thread *thread) {
     thread->unit_pool = NULL;
 }
 
+/* A thread that runs is preempted as the new pool says, from here. */
+static inline void set_pool(struct abt_thread *thread, struct abt_pool *pool) {
+    thread->pool = pool;
+    if (__builtin_expect(abt.preempts, 0) && thread->unit != NULL)
+        abt_preempt_set(thread);
+}
+
 int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
     if (__builtin_expect(thread->pool == pool, 1))
         return ABT_SUCCESS;
     if (__builtin_expect(pool->type == ABT_POOL_OURS && thread->unit_pool == NULL, 1)) {
-        thread->pool = pool;
+        set_pool(thread, pool);
         return ABT_SUCCESS;
     }
     ABT_unit unit = ABT_UNIT_NULL;
@@ -66,7 +78,7 @@ int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
         thread->unit_pool = pool;
         abt_units_add(unit, thread);
     }
-    thread->pool = pool;
+    set_pool(thread, pool);
     return ABT_SUCCESS;
 }
 

@@ -7,7 +7,8 @@
 
 #include "layer.h"
 
-/* What this kernel thread keeps for later use, as many as Argobots does. Without preemption no other thread comes in between. */
+/* What this kernel thread keeps for later use, as many as Argobots does. With preemption none: these would be kept by thread control
+ * blocks, which change. */
 enum { ABT_CACHE_MAX = 4096 };
 struct abt_cache {
     struct abt_thread *first;
@@ -32,7 +33,7 @@ static inline struct abt_thread *abt_descriptor_get(void) {
 }
 
 static inline void abt_descriptor_put(struct abt_thread *thread) {
-    bool keep = enter() != NULL && abt_cache.count < ABT_CACHE_MAX;
+    bool keep = enter() != NULL && abt_cache.count < ABT_CACHE_MAX && !abt.preempts;
     if (__builtin_expect(keep, 1)) {
         thread->next = abt_cache.first;
         abt_cache.first = thread;
@@ -67,6 +68,7 @@ abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *)
     thread->kind = (uint8_t)kind;
     thread->in_pool = ABT_IN_NONE;
     thread->has_more = false;
+    thread->preempt = THRUM_PREEMPT_DEFAULT;
     thread->stack_size = abt.stack_size;
     thread->stack = NULL;
     if (__builtin_expect(attr != NULL, 0))

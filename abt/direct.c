@@ -61,6 +61,8 @@ LEAVES static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_l
     host->left = why;
     host->guest = self;
     host->direct = direct;
+    if (__builtin_expect(abt.preempts, 0))
+        abt_preempt_hold(abt_unit_here());
     leave();
     return NULL;
 }
@@ -105,6 +107,8 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
         next->unit = unit;
         next->last_stream = stream;
         store_relaxed(&next->state, ABT_THREAD_STATE_RUNNING);
+        if (__builtin_expect(abt.preempts, 0))
+            abt_preempt_set(next);
         leave();
         return next;
     }
@@ -139,6 +143,15 @@ void *abt_thread_entry(void *arg) {
         self = end(self);
     } while (self != NULL);
     return last;
+}
+
+/* Its stack is unwound: what is left to do of abt_thread_entry. */
+void abt_thread_exits(void *thread) {
+    struct abt_thread *self = thread;
+    if (load_relaxed(&self->flags) & ABT_FLAG_GUARDED)
+        abt_guard_clear(self);
+    const struct worker *worker = enter();
+    end_by_host(abt_of_unit(worker->loop), ABT_LEFT_ENDED, self, NULL);
 }
 
 void abt_units_drop(struct abt_stream *stream) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What thrum adds to Argobots' interface: waits that let the stream run others, and that its pools count. A stream is not joined,
- * and a scheduler does not end, while one of its threads is in such a wait. */
+/* What thrum adds to Argobots' interface, but for preemption (preempt.c): waits that let the stream run others, and that its pools
+ * count, and an end that unwinds. A stream is not joined, and a scheduler does not end, while one of its threads is in such a wait. */
 #include <errno.h>
 
 #include "layer.h"
+#include "thrum/thrum.h"
 #include "thrum/worker.h"
 
 /* In a list where no waker looks. */
@@ -32,4 +33,11 @@ ABT_EXPORT int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result)
     if (pool != NULL)
         add_blocked(pool, -1);
     return error == 0 ? ABT_SUCCESS : error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
+}
+
+ABT_EXPORT int thrum_abt_exit(void) {
+    const struct abt_thread *self = abt_self();
+    ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM);
+    ABT_CHECK(self->kind == ABT_KIND_THREAD && !(self->flags & ABT_FLAG_PRIMARY), ABT_ERR_INV_THREAD);
+    thrum_exit(NULL);
 }

@@ -129,7 +129,8 @@ struct abt_thread {
     uint32_t request; /* enum abt_request; set by any thread: pairs with meet_requests */
     uint8_t kind;     /* enum abt_kind; r/o */
     uint8_t in_pool;  /* enum abt_in_pool; as `next` */
-    bool has_more; /* some of what begins with `values` may not be 0; set by any thread that writes there */
+    bool has_more;   /* some of what begins with `values` may not be 0; set by any thread that writes there */
+    uint8_t preempt; /* enum thrum_preempt_mode, as its attribute says (preempt.c) */
     size_t stack_size;
     void *stack; /* the program's own; NULL: none */
     /* What most threads do not use, from here to the end: 0 in a new one. The writer sets has_more. */
@@ -142,6 +143,7 @@ struct abt_thread {
     void (*migrated)(ABT_thread, void *);
     void *migrated_arg;
     struct abt_sched *sched; /* whose function it runs; NULL: none */
+    uint32_t slice;          /* us, as its attribute says; 0: its pool's */
     /* as a host: */
     struct abt_thread *tasklet;    /* that runs on its stack now */
     uint32_t left;                 /* enum abt_left: by `guest`; WAITING while one runs */
@@ -176,6 +178,8 @@ struct abt_attr {
     ABT_bool migratable;
     void (*migrated)(ABT_thread, void *);
     void *migrated_arg;
+    uint8_t preempt; /* as in struct abt_thread, and the next */
+    uint32_t slice;
 };
 
 /* descriptor.c */
@@ -215,8 +219,9 @@ void abt_guard_set(struct abt_thread *thread);
 void abt_guard_clear(struct abt_thread *thread);
 enum abt_guard_mode abt_guard_mode_of(const char *text);
 
-/* direct.c: the function of a unit of the core that runs a thread. */
+/* direct.c: the function of a unit of the core that runs a thread, and how it ends by thrum_exit. */
 void *abt_thread_entry(void *thread);
+void abt_thread_exits(void *thread);
 /* run.c: `host` is the caller. */
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
@@ -251,6 +256,9 @@ extern struct abt_global {
     enum abt_guard_mode guard;
     uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
     bool sets_affinity;   /* the interface's functions for that do it */
+    bool
+        preempts; /* threads that ask for it are preempted (preempt.c); r/o until ABT_finalize, as the next */
+    uint8_t preempt; /* enum thrum_preempt_mode of threads that do not say, nor their pools */
     uint64_t next_thread_id, next_pool_id;
     uint32_t dump_is_wanted; /* dump.c: its number; its store pairs with the loads: what is wanted is there */
     struct abt_spin lock;    /* of the next two */
@@ -272,9 +280,21 @@ static inline struct abt_thread *abt_of_unit(struct thrum_unit *unit) {
     return unit->is_primary ? abt.primary : NULL;
 }
 
+/* preempt.c: with preemption. The caller's unit, though it may be preempted in between. */
+struct thrum_unit *abt_unit_here(void);
+/* Its unit's mode and slice are what it and its pool say. Of one that has a unit. */
+void abt_preempt_set(struct abt_thread *thread);
+/* From here it is not preempted, until abt_preempt_set. */
+static inline void abt_preempt_hold(struct thrum_unit *unit) {
+    store_relaxed(&unit->preempt, (uint8_t)THRUM_PREEMPT_NONE);
+}
+/* What thrum_abt_set_preempt and the environment say, to the core. */
+void abt_preempt_configure(struct thrum_preempt_config *config);
+void abt_preempt_begin(void);
+
 /* The thread on whose stack the caller runs; NULL: external, or none of the layer's. */
 static inline struct abt_thread *abt_host_here(void) {
-    return abt_of_unit(front_self());
+    return abt_of_unit(__builtin_expect(abt.preempts, 0) ? abt_unit_here() : front_self());
 }
 
 /* ... or the tasklet that runs on it. */
@@ -349,6 +369,9 @@ LEAVES bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, 
 LEAVES bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
                            uint64_t deadline);
 
+/* After a wait with a deadline: was that over before it began, the thread is still said to be blocked. */
+void abt_has_waited(struct abt_thread *thread);
+
 uint64_t abt_deadline_real(const struct timespec *time);
 uint64_t abt_deadline_real_seconds(double seconds);
 uint64_t abt_deadline_in_seconds(double seconds);
@@ -376,8 +399,10 @@ struct abt_user_def {
 enum abt_pool_type { ABT_POOL_OURS, ABT_POOL_OLD, ABT_POOL_NEW };
 
 struct abt_pool {
-    uint8_t type;   /* enum abt_pool_type; r/o, as all up to `data` */
-    bool automatic; /* freed with the last scheduler that has it */
+    uint8_t type;    /* enum abt_pool_type; r/o, as all up to `data` but for what is said of it */
+    bool automatic;  /* freed with the last scheduler that has it */
+    uint8_t preempt; /* enum thrum_preempt_mode of its threads; any thread's, as the next */
+    uint32_t slice;  /* us; 0: the runtime's */
     ABT_pool_access access;
     ABT_pool_kind kind; /* OURS */
     uint64_t id;

@@ -57,10 +57,12 @@ void abt_pool_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_co
         abt_list_push(pool, thread, context, was_blocked);
         return;
     }
+    abt_pool_call_begin();
     if (pool->type == ABT_POOL_OLD)
         pool->def.old.p_push(abt_pool_handle(pool), thread->unit_handle);
     else
         pool->def.push(abt_pool_handle(pool), thread->unit_handle, context);
+    abt_pool_call_end();
     if (was_blocked)
         fetch_sub_release(&pool->blocked, 1U);
     abt_pool_notify(pool);
@@ -69,10 +71,16 @@ void abt_pool_push(struct abt_pool *pool, struct abt_thread *thread, ABT_pool_co
 struct abt_thread *abt_pool_pop(struct abt_pool *pool, ABT_pool_context context) {
     if (__builtin_expect(pool->type == ABT_POOL_OURS, 1))
         return abt_list_pop(pool, context);
-    if (pool->type == ABT_POOL_OLD)
-        return abt_unit_thread(pool->def.old.p_pop(abt_pool_handle(pool)));
-    ABT_thread thread = pool->def.pop(abt_pool_handle(pool), context);
-    return abt_is_null(thread) ? NULL : abt_thread_of(thread);
+    abt_pool_call_begin();
+    struct abt_thread *thread;
+    if (pool->type == ABT_POOL_OLD) {
+        thread = abt_unit_thread(pool->def.old.p_pop(abt_pool_handle(pool)));
+    } else {
+        ABT_thread handle = pool->def.pop(abt_pool_handle(pool), context);
+        thread = abt_is_null(handle) ? NULL : abt_thread_of(handle);
+    }
+    abt_pool_call_end();
+    return thread;
 }
 
 bool abt_pool_is_empty(struct abt_pool *pool) {

@@ -9,6 +9,17 @@
 /* pool.c: without functions yet. NULL without memory. */
 struct abt_pool *abt_pool_make(bool automatic);
 
+/* Around a call of the program's functions, which may lock: a caller that is preempted meanwhile could keep the host that calls them
+ * next waiting in the kernel. Unchecked: it depends on what ABT_init was told. */
+INSIDE_UNCHECKED static inline void abt_pool_call_begin(void) {
+    if (__builtin_expect(abt.preempts, 0))
+        enter();
+}
+INSIDE_UNCHECKED static inline void abt_pool_call_end(void) {
+    if (__builtin_expect(abt.preempts, 0))
+        leave();
+}
+
 /* Something was pushed into a pool of the program's: pairs with the fence in abt_pools_sleep. Either the sleeper sees the push, or
  * this sees the sleeper. */
 static inline void abt_pool_notify(const struct abt_pool *pool) {

@@ -266,8 +266,11 @@ static int push_many(ABT_pool handle, const ABT_thread *threads, size_t num, ABT
         if (error == ABT_SUCCESS)
             units[count++] = abt_thread_unit(abt_thread_of(threads[i]));
     }
-    if (error == ABT_SUCCESS && count > 0)
+    if (error == ABT_SUCCESS && count > 0) {
+        abt_pool_call_begin();
         pool->def.push_many(handle, units, count, context);
+        abt_pool_call_end();
+    }
     free(units);
     abt_pool_notify(pool);
     return error;

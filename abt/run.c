@@ -17,14 +17,14 @@ void abt_leave(enum abt_left why, ABT_pool_context context, struct abt_thread *d
         abt_suspend_direct(worker, host, self, direct);
         is_done = true;
     }
+    if (!is_done) {
+        host->left = why;
+        host->left_context = context;
+        host->guest = self;
+        host->direct = direct;
+        front_leave(worker);
+    }
     leave();
-    if (is_done)
-        return;
-    host->left = why;
-    host->left_context = context;
-    host->guest = self;
-    host->direct = direct;
-    front_leave();
 }
 
 /* --- the host's side ----------------------------------------------------------------------------------- */
@@ -44,7 +44,8 @@ static void drop_unit(struct abt_thread *thread) {
 /* The requests of one that can run, before it does. True: it is not to run here. */
 static __attribute__((noinline)) bool meet_requests(struct abt_thread *thread) {
     uint32_t request = load_acquire(&thread->request);
-    if (request & ABT_REQUEST_CANCEL) {
+    bool is_preempted = thread->unit != NULL && front_is_preempted(thread->unit);
+    if (request & ABT_REQUEST_CANCEL && !is_preempted) { /* else when it gives way by itself */
         if (thread->unit != NULL)
             drop_unit(thread);
         thread->unit = NULL;
@@ -106,10 +107,14 @@ bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, stru
     if (__builtin_expect(kept != NULL, 1)) {
         thread->unit = kept;
         front_rest_no_more(kept, thread);
+        if (__builtin_expect(abt.preempts, 0))
+            abt_preempt_set(thread);
         return true;
     }
     if (!make_unit(thread))
         return false;
+    if (abt.preempts)
+        abt_preempt_set(thread);
     if (host->picks != NULL) /* the caller may be one of its guests */
         thread->unit->float_control = host->float_control;
     return true;
@@ -152,8 +157,7 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
     return true;
 }
 
-void abt_run(struct abt_thread *host, struct abt_thread *thread) {
-    abt_has_more(host);
+static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
     while (thread != NULL) {
         struct abt_stream *stream = abt_stream_here();
         if (__builtin_expect(load_relaxed(&thread->request) != 0, 0) && meet_requests(thread))
@@ -181,6 +185,16 @@ void abt_run(struct abt_thread *host, struct abt_thread *thread) {
     }
 }
 
+/* A host is not preempted while it is one. */
+void abt_run(struct abt_thread *host, struct abt_thread *thread) {
+    abt_has_more(host);
+    if (__builtin_expect(abt.preempts, 0))
+        abt_preempt_hold(host->unit);
+    run_chain(host, thread);
+    if (__builtin_expect(abt.preempts, 0))
+        abt_preempt_set(host);
+}
+
 void abt_run_primary(struct abt_thread *host) {
     abt_lock(&abt.lock);
     struct abt_thread *primary = abt.primary_waits;
@@ -192,7 +206,8 @@ void abt_run_primary(struct abt_thread *host) {
 
 /* --- what the core wakes by itself --------------------------------------------------------------------- */
 
-/* The end of a sleep or of thrum_blocking, which the layer has not seen begin; or of a wait with a deadline. */
+/* The end of a sleep or of thrum_blocking, which the layer has not seen begin; or of a wait with a deadline; or it is preempted, in a
+ * signal handler: its pool is of the library's kinds then. */
 static void core_push(void *data, thrum_t unit) {
     (void)data;
     struct abt_thread *thread = abt_of_unit(unit);

@@ -128,10 +128,6 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     front_wait_timed(sleeper.waiter.worker, &sleep.timed_wait);
     if (stream != NULL)
         store_release(&stream->is_asleep, 0);
-    if (thread != NULL && load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) { /* it has not waited */
-        enter();
-        abt_pool_add_blocked(thread->pool, -1);
-        leave();
-        store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
-    }
+    if (thread != NULL)
+        abt_has_waited(thread);
 }

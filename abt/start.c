@@ -61,9 +61,9 @@ static size_t default_stack(void) {
 }
 
 static int start_core(void) {
-    const struct thrum_config config = {
-        .workers = 1, .stack_size = default_stack(), .preempt = {.mode = THRUM_PREEMPT_NONE}};
-    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn)};
+    struct thrum_config config = {.workers = 1, .stack_size = default_stack()};
+    abt_preempt_configure(&config.preempt);
+    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn), abt_thread_exits};
     int error = thrum_init(&config);
     if (error != 0)
         return error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
@@ -71,6 +71,7 @@ static int start_core(void) {
         thrum_fini();
         return ABT_ERR_MEM;
     }
+    abt_preempt_begin();
     thrum_attr_init(&abt.attr);
     thrum_attr_set_pool(&abt.attr, abt.core_pool);
     return ABT_SUCCESS;
@@ -78,6 +79,7 @@ static int start_core(void) {
 
 static void stop_core(void) {
     thrum_fini();
+    abt.preempts = false;
     thrum_pool_destroy(abt.core_pool);
 }
 
@@ -85,6 +87,7 @@ static void stop_core(void) {
 static void join_in(void) {
     struct abt_waiter waiter;
     abt.primary->unit = front_self();
+    abt_preempt_hold(abt.primary->unit);
     front_set_primary_pool(abt.core_pool);
     abt_wait_begin(&waiter);
     abt_wake(&waiter);

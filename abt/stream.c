@@ -51,7 +51,8 @@ static void run_main(void *arg) {
     struct abt_stream *stream = arg;
     stream->main->last_stream = stream;
     stream->main->unit = front_self();
-    if (!stream->is_primary) /* as a thread of pthread_create has it; the core's workers block all */
+    if (!stream->is_primary &&
+        !abt.preempts) /* as a thread of pthread_create has it; the core's workers block all */
         pthread_sigmask(SIG_SETMASK, &stream->signals, NULL);
     store_release(&stream->tid, gettid());
     abt_has_more(stream->main);
@@ -76,6 +77,7 @@ static int start(struct abt_stream *stream) {
     ABT_CHECK(stream->main != NULL, ABT_ERR_MEM);
     thrum_attr_init(&attr);
     thrum_attr_set_worker(&attr, stream->worker);
+    thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE);
     store_relaxed(&stream->state, ABT_XSTREAM_STATE_RUNNING);
     store_relaxed(&stream->tid, 0);
     stream->main->state = ABT_THREAD_STATE_RUNNING;
@@ -419,6 +421,7 @@ static int set_sched(struct abt_stream *stream, struct abt_thread *self, struct 
 
 ABT_EXPORT int ABT_xstream_set_main_sched(ABT_xstream xstream, ABT_sched handle) {
     struct abt_thread *self;
+    ABT_CHECK_HANDLE(xstream, ABT_ERR_INV_XSTREAM); /* here first, as in the original */
     int error = may_set_sched(xstream, &self);
     if (error != ABT_SUCCESS)
         return error;

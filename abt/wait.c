@@ -68,6 +68,15 @@ static bool give_up(struct timed_wait *timed_wait) {
     return is_mine;
 }
 
+void abt_has_waited(struct abt_thread *thread) {
+    enter(); /* if it is preempted that, too, makes it ready */
+    if (load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED) {
+        abt_pool_add_blocked(thread->pool, -1);
+        store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
+    }
+    leave();
+}
+
 /* Those that wait with a deadline count as ready in the size of their pool: a program that polls while something is ready, and
  * else sleeps in the kernel, is not to sleep past it. */
 bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct abt_spin *lock,
@@ -87,13 +96,7 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
     front_wait_timed(waiter->worker, &timed.timed_wait);
     if (pool != NULL) {
         fetch_sub_relaxed(&pool->timed, 1);
-        if (load_relaxed(&thread->state) ==
-            ABT_THREAD_STATE_BLOCKED) { /* the deadline was over: it has not waited */
-            enter();
-            abt_pool_add_blocked(pool, -1);
-            leave();
-            store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
-        }
+        abt_has_waited(thread);
     }
     return !waiter->timed_out;
 }

@@ -838,12 +838,45 @@ int ABT_tool_query_thread(ABT_tool_context context, uint64_t event, ABT_tool_que
 /* --- What thrum adds (ABT_THRUM is defined) ------------------------------------------------------- */
 
 /* The caller waits so many nanoseconds; its stream runs others meanwhile. A tasklet, or a main scheduler, waits with its
- * stream; an external kernel thread sleeps. */
+ * stream; an external kernel thread sleeps. From: anywhere, after ABT_init. Errors: none. */
 int thrum_abt_sleep(uint64_t ns) ABT_API_PUBLIC;
 
 /* Calls fn(arg) on a kernel thread that is kept for that, while the caller's stream runs others: for calls that block in the
- * kernel. *result, unless NULL, is what fn returned. Errors: ABT_ERR_INV_ARG, fn is NULL; ABT_ERR_SYS, no kernel thread. */
+ * kernel. *result, unless NULL, is what fn returned. From: a thread; elsewhere fn is called where the caller is. Errors:
+ * ABT_ERR_INV_ARG, fn is NULL; ABT_ERR_SYS, no kernel thread; ABT_ERR_MEM. */
 int thrum_abt_blocking(void *(*fn)(void *), void *arg, void **result) ABT_API_PUBLIC;
+
+/* As ABT_self_exit, but unwinds the caller's stack: destructors and cleanup attributes run, innermost first; a catch (...) must
+ * rethrow. Does not return unless there is an error. From: a thread. Errors: ABT_ERR_INV_XSTREAM, external;
+ * ABT_ERR_INV_THREAD, a tasklet, a main scheduler, or the primary thread. */
+int thrum_abt_exit(void) ABT_API_PUBLIC;
+
+/* Preemption. Argobots has none, nor has a program that does not ask for it. In mode LEND a thread that has run for a slice gives
+ * way wherever it is, and resumes later, perhaps on another stream. Until then it keeps its thread-local variables. A thread that
+ * waits in the kernel for a lock that a preempted one holds keeps its stream from the others. <thrum/preempt.h> says more.
+ * Never preempted are tasklets, main schedulers, the primary thread, threads that run others, and threads in pools that the program
+ * has defined. With preemption streams block all signals but those for faults. */
+enum thrum_abt_preempt {
+    THRUM_ABT_PREEMPT_DEFAULT = 0,
+    THRUM_ABT_PREEMPT_NONE = 1,
+    THRUM_ABT_PREEMPT_LEND = 3
+};
+
+/* For the next ABT_init, in the place of THRUM_ABT_PREEMPT. NONE: no thread is preempted; LEND: each that does not ask for the
+ * contrary; DEFAULT: those that ask for it, or whose pool does. `slice`: microseconds, 50 to 1000000; 0: 10000. ABT_init
+ * returns ABT_ERR_SYS if the system lacks what preemption needs. From: anywhere, before ABT_init. Errors: ABT_ERR_INV_ARG, no
+ * such mode or slice; ABT_ERR_OTHER, it is initialised. */
+int thrum_abt_set_preempt(int mode, unsigned slice) ABT_API_PUBLIC;
+
+/* Of the threads of a pool that do not ask themselves, from when they next begin;
+ * DEFAULT: what thrum_abt_set_preempt said. `slice`: as there; 0: the one said there. From: anywhere. Errors: ABT_ERR_INV_POOL;
+ * ABT_ERR_INV_ARG, no such mode or slice; ABT_ERR_FEATURE_NA, ABT_init was not told of preemption; ABT_ERR_POOL, a pool that the
+ * program has defined. The latter two only with LEND. */
+int thrum_abt_pool_set_preempt(ABT_pool pool, int mode, unsigned slice) ABT_API_PUBLIC;
+
+/* Of threads that are created with this attribute. DEFAULT, and the slice 0: their pool's. From: anywhere. Errors:
+ * ABT_ERR_INV_THREAD_ATTR; ABT_ERR_INV_ARG; ABT_ERR_FEATURE_NA, as above. */
+int thrum_abt_thread_attr_set_preempt(ABT_thread_attr attr, int mode, unsigned slice) ABT_API_PUBLIC;
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,7 @@
 #include "base/misuse.h"
 #include "base/text.h"
 #include "sched/cancel.h"
+#include "sched/front.h"
 #include "sched/worker.h"
 #include "thrum/thrum.h"
 
@@ -76,6 +77,12 @@ void exit_watch(bool begins) {
 
 /* --- ending ------------------------------------------------------------------------------------------- */
 
+/* A front end's (front.h), which has no result and no successor: it is known by its function, in whose place the successor is
+ * stored, and by its argument, while destructors run. */
+static bool is_fronts(const struct thrum_unit *unit) {
+    return unit->fn == front_shape.entry;
+}
+
 /* Those that lie below `frame`, newest first. */
 static void run_cleanups(struct thrum_unit *self, uintptr_t frame) {
     struct thrum_cleanup *cleanup;
@@ -88,6 +95,10 @@ static void run_cleanups(struct thrum_unit *self, uintptr_t frame) {
 /* Of `self` nothing is left but its stack. */
 static _Noreturn void end(struct thrum_unit *self) {
     run_cleanups(self, UINTPTR_MAX);
+    if (is_fronts(self)) {
+        front_shape.exits(self->arg);
+        self->successor = NULL;
+    }
     annotate_frames_are_gone();
     arch_end(self, unit_first_frame(self));
 }
@@ -141,8 +152,10 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *successor) {
     self->escaped = true;
     store_relaxed(&self->extras, true);
     cancel_disable(self);
-    self->arg = result;
-    self->successor = successor;
+    if (!is_fronts(self)) {
+        self->arg = result;
+        self->successor = successor;
+    }
     unwind(self);
 }
 

@@ -9,8 +9,6 @@
 #include "sched/keys.h"
 #include "sched/life.h"
 
-struct front_shape front_shape;
-
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     struct worker *worker = enter();
     struct thrum_unit *unit = unit_make(worker, attributes_of(attr), fn, arg);
@@ -31,12 +29,10 @@ void front_run(struct thrum_unit *unit) {
     leave();
 }
 
-void front_leave(void) {
-    struct worker *worker = enter();
+void front_leave(struct worker *worker) {
     struct thrum_unit *self = worker->current;
     unit_announce(self);
     switch_as(worker, self, worker->loop, THRUM_TRACE_YIELD);
-    leave();
 }
 
 void front_drop(struct thrum_unit *unit) {

@@ -35,10 +35,12 @@ static inline struct thrum_unit *front_host(void) {
 }
 
 /* What inspects takes a unit whose function is `entry` for one that runs the function to which the pointer at this offset in
- * what its argument points to leads. r/o while a runtime is there; all 0 without a front end. */
+ * what its argument points to leads. `exits` is called with that argument in the place of the rest of `entry`, when such a unit
+ * ends from within and its stack is unwound. r/o while a runtime is there; all 0 without a front end. */
 struct front_shape {
     void *(*entry)(void *);
     size_t function;
+    void (*exits)(void *arg);
 };
 extern struct front_shape front_shape;
 
@@ -49,11 +51,27 @@ struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void
 /* Runs it until it leaves. It is in no queue. Where there is no stack for it, it is pushed into its pool instead. */
 void front_run(struct thrum_unit *unit);
 
-/* Back to the host, which was told why: it alone runs the caller again. */
-void front_leave(void);
+/* Back to the host, which was told why: it alone runs the caller again. In the region in which it was told. */
+INSIDE void front_leave(struct worker *worker);
 
 /* Ends a unit that has left, or never ran, without unwinding its stack: no destructor or handler of it runs. From: anywhere. */
 void front_drop(struct thrum_unit *unit);
+
+/* Where a unit whose preempt is `mode` and whose slice is `slice` (us; 0: the runtime's) may run. From: anywhere. */
+static inline bool front_can_preempt(enum thrum_preempt_mode mode, uint32_t slice) {
+    return tick_can_preempt(mode, slice);
+}
+
+/* It was preempted, and has not resumed: it must not be dropped. */
+static inline bool front_is_preempted(const struct thrum_unit *unit) {
+    return load_relaxed(&unit->took_tcb);
+}
+
+/* From here until it ends: us, 0: the runtime's. One that has had a slice of its own runs one thread only. */
+static inline void front_set_slice(struct thrum_unit *unit, uint32_t slice) {
+    unit->slice = slice;
+    store_relaxed(&unit->extras, true);
+}
 
 /* --- in the host's place ------------------------------------------------------------------------------- */
 

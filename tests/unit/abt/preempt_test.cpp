@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Preemption as thrum adds it: which threads are preempted, and that the layer's state survives it.
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "streams.hpp"
+
+using namespace abt_test;
+
+namespace {
+
+// The library initialised so that threads are preempted that ask for it, unless the system lacks what that needs.
+class Preempt : public testing::Test {
+  public:
+    void begin(int mode, unsigned slice = 200) {
+        OK(thrum_abt_set_preempt(mode, slice));
+        OK(ABT_init(0, nullptr));
+        is_on = true;
+        OK(ABT_xstream_self(&stream));
+        OK(ABT_xstream_get_main_pools(stream, 1, &pool));
+        OK(ABT_thread_attr_create(&lend));
+        const int error = thrum_abt_thread_attr_set_preempt(lend, THRUM_ABT_PREEMPT_LEND, 0);
+        if (error == ABT_ERR_FEATURE_NA)
+            GTEST_SKIP() << "no thread is preempted here";
+        OK(error);
+    }
+    void TearDown() override {
+        if (is_on) {
+            OK(ABT_thread_attr_free(&lend));
+            OK(ABT_finalize());
+        }
+        OK(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_NONE, 0));
+    }
+
+    bool is_on = false;
+    ABT_xstream stream = ABT_XSTREAM_NULL;
+    ABT_pool pool = ABT_POOL_NULL;
+    ABT_thread_attr lend = ABT_THREAD_ATTR_NULL;
+};
+
+class PreemptMixture : public Preempt, public testing::WithParamInterface<int> {};
+
+template <class F>
+ABT_thread start_with(ABT_pool pool, ABT_thread_attr attr, F &f) {
+    ABT_thread thread = ABT_THREAD_NULL;
+    EXPECT_EQ(ABT_thread_create(pool, call<F>, &f, attr, &thread), ABT_SUCCESS);
+    return thread;
+}
+
+// A thread that never waits until another has run: it ends only if it is preempted.
+struct Spinner {
+    std::atomic<bool> is_over{false};
+    void operator()() {
+        while (!is_over)
+            ;
+    }
+};
+thread_local int local;
+
+// A function of its own: where a thread waits it may come back with another's.
+__attribute__((noinline)) volatile int *local_here() {
+    asm volatile("");
+    return &local;
+}
+
+struct Ender {
+    Spinner &spinner;
+    void operator()() { spinner.is_over = true; }
+};
+
+} // namespace
+
+// The second is behind the first on the only stream.
+TEST_F(Preempt, AThreadThatAsksGivesWay) {
+    begin(THRUM_ABT_PREEMPT_DEFAULT);
+    if (IsSkipped())
+        return;
+    Spinner spinner;
+    Ender ender{spinner};
+    ABT_thread first = start_with(pool, lend, spinner), second = start(pool, ender);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+}
+
+TEST_F(Preempt, APoolAsksForItsThreads) {
+    begin(THRUM_ABT_PREEMPT_DEFAULT);
+    if (IsSkipped())
+        return;
+    OK(thrum_abt_pool_set_preempt(pool, THRUM_ABT_PREEMPT_LEND, 100));
+    Spinner spinner;
+    Ender ender{spinner};
+    ABT_thread first = start(pool, spinner), second = start(pool, ender);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+}
+
+TEST_F(Preempt, AllThreadsGiveWayIfThatIsSaid) {
+    begin(THRUM_ABT_PREEMPT_LEND);
+    if (IsSkipped())
+        return;
+    Spinner spinner;
+    Ender ender{spinner};
+    ABT_thread first = start(pool, spinner), second = start(pool, ender);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+}
+
+// It counts to itself until some slices are over; another must not have run.
+TEST_F(Preempt, AThreadThatAsksForTheContraryKeepsItsStream) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    ABT_thread_attr none;
+    OK(ABT_thread_attr_create(&none));
+    OK(thrum_abt_thread_attr_set_preempt(none, THRUM_ABT_PREEMPT_NONE, 0));
+    bool other_has_run = false, had_run = false;
+    auto other = [&] { other_has_run = true; };
+    auto keep = [&] {
+        const double end = ABT_get_wtime() + 0.005; // 100 slices
+        while (ABT_get_wtime() < end)
+            ;
+        had_run = *static_cast<volatile bool *>(&other_has_run);
+    };
+    ABT_thread first = start_with(pool, none, keep), second = start(pool, other);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+    OK(ABT_thread_attr_free(&none));
+    EXPECT_FALSE(had_run);
+    EXPECT_TRUE(other_has_run);
+}
+
+// Cancelled while it is preempted, it ends when it gives way by itself; its stack and its thread control block are not leaked.
+TEST_F(Preempt, APreemptedThreadIsCancelledWhenItYields) {
+    begin(THRUM_ABT_PREEMPT_DEFAULT);
+    if (IsSkipped())
+        return;
+    bool has_come_back = false;
+    std::atomic<bool> is_over{false};
+    auto cancelled = [&] {
+        while (!is_over)
+            ;
+        ABT_thread_yield();
+        has_come_back = true;
+    };
+    ABT_thread first = start_with(pool, lend, cancelled);
+    auto cancel = [&] {
+        OK(ABT_thread_cancel(first));
+        is_over = true;
+    };
+    ABT_thread second = start(pool, cancel);
+    OK(ABT_thread_free(&second));
+    OK(ABT_thread_free(&first));
+    EXPECT_FALSE(has_come_back);
+}
+
+// A host is not preempted while it runs another, and is again afterwards.
+TEST_F(Preempt, AThreadThatRunsOthersIsPreemptedAfterwards) {
+    begin(THRUM_ABT_PREEMPT_DEFAULT);
+    if (IsSkipped())
+        return;
+    ABT_pool mine;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &mine));
+    int yields = 0;
+    auto guest = [&] {
+        for (; yields < 100; yields++)
+            ABT_thread_yield();
+    };
+    ABT_thread guest_thread = start_with(mine, lend, guest);
+    Spinner spinner;
+    auto host = [&] {
+        ABT_thread next;
+        while (ABT_pool_pop_thread(mine, &next) == ABT_SUCCESS && next != ABT_THREAD_NULL)
+            OK(ABT_self_schedule(next, ABT_POOL_NULL));
+        spinner();
+    };
+    Ender ender{spinner};
+    ABT_thread first = start_with(pool, lend, host), second = start(pool, ender);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+    OK(ABT_thread_free(&guest_thread));
+    OK(ABT_pool_free(&mine));
+    EXPECT_EQ(yields, 100);
+}
+
+// All that a thread may do, while it is preempted again and again: none is lost, and each has what is its own.
+TEST_P(PreemptMixture, NothingIsLostInAMixture) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    const auto count = static_cast<std::size_t>(GetParam());
+    std::vector<ABT_xstream> streams(count);
+    std::vector<ABT_pool> pools(count, pool);
+    for (std::size_t i = 1; i < count; i++) {
+        OK(ABT_xstream_create(ABT_SCHED_NULL, &streams[i]));
+        OK(ABT_xstream_get_main_pools(streams[i], 1, &pools[i]));
+    }
+    ABT_mutex mutex;
+    ABT_barrier barrier;
+    ABT_key key;
+    OK(ABT_mutex_create(&mutex));
+    constexpr int kThreads = 12, kRounds = 12;
+    OK(ABT_barrier_create(kThreads, &barrier));
+    OK(ABT_key_create(nullptr, &key));
+    int sum = 0;
+    std::atomic<int> wrong{0}, children{0};
+    auto child = [&] { children++; };
+    auto run = [&] {
+        ABT_thread self;
+        wrong += ABT_thread_self(&self) != ABT_SUCCESS;
+        wrong += ABT_self_set_specific(key, self) != ABT_SUCCESS;
+        for (int round = 0; round < kRounds; round++) {
+            std::unique_ptr<std::string> text; // malloc's locks are held by preempted ones, too
+            for (int i = 0; i < 200; i++)
+                text = std::make_unique<std::string>(static_cast<std::size_t>(i + 50), 'x');
+            volatile int *mine = local_here(); // no wait from here: a preempted thread keeps it
+            *mine = round;
+            for (volatile int i = 0; i < 20000; i = i + 1)
+                ;
+            wrong += *mine != round;
+            OK(ABT_mutex_lock(mutex));
+            sum++;
+            OK(ABT_mutex_unlock(mutex));
+            ABT_thread now, made;
+            void *value;
+            wrong += ABT_thread_self(&now) != ABT_SUCCESS || now != self;
+            wrong += ABT_self_get_specific(key, &value) != ABT_SUCCESS || value != self;
+            OK(ABT_thread_create(pools[static_cast<std::size_t>(round) % count], call<decltype(child)>,
+                                 &child, ABT_THREAD_ATTR_NULL, &made));
+            if (round % 4 == 0) {
+                OK(ABT_barrier_wait(barrier));
+            }
+            if (round % 4 == 1) {
+                OK(thrum_abt_sleep(100000));
+            }
+            if (round % 4 == 2) {
+                OK(ABT_thread_yield());
+            }
+            OK(ABT_thread_free(&made));
+        }
+    };
+    std::vector<ABT_thread> threads;
+    for (int i = 0; i < kThreads; i++)
+        threads.push_back(start(pools[static_cast<std::size_t>(i) % count], run));
+    for (ABT_thread &thread : threads)
+        OK(ABT_thread_free(&thread));
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(sum, kThreads * kRounds);
+    EXPECT_EQ(children, kThreads * kRounds);
+    for (std::size_t i = 1; i < count; i++)
+        OK(ABT_xstream_free(&streams[i]));
+    OK(ABT_key_free(&key));
+    OK(ABT_barrier_free(&barrier));
+    OK(ABT_mutex_free(&mutex));
+}
+
+INSTANTIATE_TEST_SUITE_P(Streams, PreemptMixture, testing::Values(1, 2, 4, 8));
+
+TEST_F(Preempt, WhatCannotBeIsAnError) {
+    EXPECT_EQ(thrum_abt_set_preempt(2, 0), ABT_ERR_INV_ARG);
+    EXPECT_EQ(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_LEND, 49), ABT_ERR_INV_ARG);
+    EXPECT_EQ(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_LEND, 1000001), ABT_ERR_INV_ARG);
+    OK(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_NONE, 0));
+    OK(ABT_init(0, nullptr));
+    ABT_xstream self;
+    ABT_pool main_pool;
+    ABT_thread_attr attr;
+    OK(ABT_xstream_self(&self));
+    OK(ABT_xstream_get_main_pools(self, 1, &main_pool));
+    OK(ABT_thread_attr_create(&attr));
+    EXPECT_EQ(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_LEND, 0), ABT_ERR_OTHER);
+    EXPECT_EQ(thrum_abt_pool_set_preempt(main_pool, THRUM_ABT_PREEMPT_LEND, 0), ABT_ERR_FEATURE_NA);
+    EXPECT_EQ(thrum_abt_pool_set_preempt(main_pool, THRUM_ABT_PREEMPT_NONE, 0), ABT_SUCCESS);
+    EXPECT_EQ(thrum_abt_pool_set_preempt(main_pool, 7, 0), ABT_ERR_INV_ARG);
+    EXPECT_EQ(thrum_abt_pool_set_preempt(ABT_POOL_NULL, THRUM_ABT_PREEMPT_NONE, 0), ABT_ERR_INV_POOL);
+    EXPECT_EQ(thrum_abt_thread_attr_set_preempt(attr, THRUM_ABT_PREEMPT_LEND, 0), ABT_ERR_FEATURE_NA);
+    EXPECT_EQ(thrum_abt_thread_attr_set_preempt(attr, THRUM_ABT_PREEMPT_NONE, 1), ABT_ERR_INV_ARG);
+    EXPECT_EQ(thrum_abt_thread_attr_set_preempt(ABT_THREAD_ATTR_NULL, THRUM_ABT_PREEMPT_NONE, 0),
+              ABT_ERR_INV_THREAD_ATTR);
+    OK(ABT_thread_attr_free(&attr));
+    OK(ABT_finalize());
+}
+
+// --- the end that unwinds --------------------------------------------------------------------------------
+
+namespace {
+
+class Exit : public Alone {};
+
+struct Noted {
+    std::string &notes;
+    char note;
+    ~Noted() {
+        ABT_thread_yield(); // a destructor may give way
+        notes += note;
+    }
+};
+
+} // namespace
+
+TEST_F(Exit, DestructorsRunAndTheJoinerIsWoken) {
+    std::string notes;
+    bool has_come_back = false;
+    auto inner = [&] {
+        const Noted second{notes, '2'};
+        thrum_abt_exit();
+        has_come_back = true;
+    };
+    auto leaves = [&] {
+        const Noted first{notes, '1'};
+        inner();
+    };
+    for (int i = 0; i < 3; i++) { // its stack is not another's
+        notes.clear();
+        ABT_thread thread = start(pool, leaves);
+        OK(ABT_thread_join(thread));
+        EXPECT_EQ(state_of(thread), ABT_THREAD_STATE_TERMINATED);
+        OK(ABT_thread_free(&thread));
+        EXPECT_EQ(notes, "21");
+    }
+    EXPECT_FALSE(has_come_back);
+}
+
+TEST_F(Exit, ByTheCLibrarysFunctionLikewise) {
+    std::string notes;
+    auto leaves = [&] {
+        const Noted first{notes, '1'};
+        pthread_exit(nullptr);
+    };
+    ABT_thread thread = start(pool, leaves);
+    OK(ABT_thread_free(&thread));
+    EXPECT_EQ(notes, "1");
+}
+
+TEST_F(Exit, OthersMayNotLeave) {
+    EXPECT_EQ(thrum_abt_exit(), ABT_ERR_INV_THREAD);
+    int of_tasklet = ABT_SUCCESS, of_external = ABT_SUCCESS;
+    auto leaves = [&] { of_tasklet = thrum_abt_exit(); };
+    ABT_task task = start_task(pool, leaves);
+    OK(ABT_task_free(&task));
+    EXPECT_EQ(of_tasklet, ABT_ERR_INV_THREAD);
+    std::thread([&] { of_external = thrum_abt_exit(); }).join();
+    EXPECT_EQ(of_external, ABT_ERR_INV_XSTREAM);
+}
