@@ -21,7 +21,7 @@ bool is_static(const Lock &lock) {
 bool is_same(const Lock &a, const Lock &b) {
     return a.kind == b.kind &&
            (is_static(a) ? a.module == b.module && a.symbol == b.symbol && a.offset == b.offset
-                         : a.address == b.address);
+                         : a.address == b.address && (a.address != 0 || a.text == b.text));
 }
 
 // As many frames as libthrum-stat.so tells places apart by when its table is full (COARSE_DEPTH in stat/waits.c).

@@ -8,7 +8,8 @@
 namespace thrum::stat {
 
 std::size_t LockWaits::add(Lock lock, std::size_t era) {
-    const auto [at, is_new] = known_.try_emplace({era, lock.address}, locks_.size());
+    const auto [at, is_new] =
+        known_.try_emplace({era, lock.address, lock.address == 0 ? lock.text : ""}, locks_.size());
     if (is_new) {
         locks_.emplace_back();
         locks_.back().lock = std::move(lock);

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <utility>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "stat/report.hpp"
@@ -19,7 +20,8 @@ class LockWaits {
   public:
     explicit LockWaits(std::vector<LockUse> &locks) : locks_(locks) {}
 
-    // Locks by where they are; an address means another lock after an exec. An index into the list.
+    // Locks by where they are, or by their text if they have no address (as_parked); an address means another lock after an exec.
+    // An index into the list.
     std::size_t add(Lock lock, std::size_t era);
 
     void note(std::size_t lock, pid_t waiter, double from, double until);
@@ -36,7 +38,7 @@ class LockWaits {
     static void count_waiters(std::vector<Step> &steps, LockUse &use);
 
     std::vector<LockUse> &locks_;
-    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known_;
+    std::map<std::tuple<std::size_t, std::uint64_t, std::string>, std::size_t> known_;
     std::map<std::size_t, std::vector<Step>> steps_; // by lock, as the next
     std::map<std::size_t, std::set<pid_t>> waiters_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "stat/facts.hpp"
 #include "stat/lock_table.hpp"
 #include "stat/waits.hpp"
 
@@ -138,9 +139,15 @@ Lock as_python_lock(Lock lock) {
 
 Lock as_parked(Lock lock, const std::vector<Frame> &stack) {
     const ListedLock *listed = lock_table().find(stack);
-    if (listed != nullptr && listed->parks)
-        lock.text = listed->name;
-    return lock;
+    if (listed == nullptr || !listed->parks)
+        return lock;
+    const Place place = place_of(stack);
+    lock.text = listed->name;
+    if (!place.is_known())
+        return lock;
+    Lock parked; // whose text is all that tells it from others
+    parked.text = listed->name + " in " + (place.function.empty() ? place.body : place.function);
+    return parked;
 }
 
 } // namespace thrum::stat

@@ -56,7 +56,8 @@ void sort_locks(std::vector<LockUse> &locks, std::vector<Site> &sites);
 // Of the words that Python's lock is made of, all have one name.
 Lock as_python_lock(Lock lock);
 
-// Of a runtime whose waiters sleep at words of their own (locks.conf: parks), the name of its lock.
+// Of a runtime whose waiters sleep at words of their own (locks.conf: parks), the name of its lock. Those that wait in one function
+// are taken to wait for one lock: each alone would be a lock with a single waiter, and too small to be told.
 Lock as_parked(Lock lock, const std::vector<Frame> &stack);
 
 } // namespace thrum::stat

@@ -5,6 +5,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/lock_table.hpp"
+#include "stat/lock_waits.hpp"
 #include "stat/sites.hpp"
 #include "stat/waits.hpp"
 #include "stat_case.hpp"
@@ -191,6 +192,20 @@ TEST(StatLockTable, WaitersThatParkHaveNoAddress) {
         thrum::stat::as_parked(heap, {runtimes("std::sync::poison::mutex::Mutex::lock"), own("work")}).text,
         "heap (0x10)");
     EXPECT_EQ(thrum::stat::as_parked(heap, {library("pthread_mutex_lock"), own("work")}).text, "heap (0x10)");
+    const auto taken_in = [](const char *function, std::uint64_t address) {
+        thrum::stat::Lock word;
+        word.address = address;
+        return thrum::stat::as_parked(word,
+                                      {library("syscall"), runtimes("parking_lot_core::parking_lot::park"),
+                                       runtimes("parking_lot::raw_mutex::RawMutex::lock_slow"),
+                                       runtimes("lock_api::mutex::Mutex::lock"), own(function)});
+    };
+    std::vector<thrum::stat::LockUse> locks;
+    thrum::stat::LockWaits waits(locks); // two waiters of one lock, each at a word of its own
+    EXPECT_EQ(waits.add(taken_in("count", 0x1000), 0), waits.add(taken_in("count", 0x2000), 0));
+    EXPECT_NE(waits.add(taken_in("count", 0x1000), 0), waits.add(taken_in("list", 0x1000), 0));
+    EXPECT_EQ(locks.front().lock.text, "parking_lot::Mutex in count");
+    EXPECT_EQ(locks.front().lock.address, 0U);
     LockTable table;
     table.add("[lock]\nname = a\nat = f\nparks = yes\n", "mine");
     ASSERT_NE(table.find({runtimes("f")}), nullptr);
