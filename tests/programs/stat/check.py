@@ -17,6 +17,8 @@
 #   options      of thrum stat, besides
 #   environment  of the program, besides
 #   needs        programs that must be installed, with the Debian package of each
+#   crate        a folder here with a program of Rust's that cargo builds into {bin}/cargo, as far as it can be fetched
+#   quota        so many CPUs are allowed by a control group, in which the command and its program run
 #   cores        at least so many, with the reason: [4, "..."]
 #   unless       files that must not be there, with the reason for each
 #   without      what a library that the program loads must not contain: {library: text}; tells newer versions, which do
@@ -72,7 +74,7 @@ RULES = {
 UNTOLD = {"inconclusive", "no_difference"}  # the machine did not let it be told
 OUTCOMES = {"stuck", "slower", "no_faster", "scales_some", "scales", "one_run", "too_short", *UNTOLD}
 INNOCENT = {"scales", "io-bound", "inconclusive"}
-NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed"}  # or CPUs for all threads
+NEED_TIMES = {"scales", "sequential", "coherency", "false-sharing", "oversubscribed", "polling", "address-space", "herd"}  # or CPUs for all threads
 LOCKS = {"hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "allocator"}
 FEW_WAITS = 0.25  # of the time in which threads had something to do: in waits for locks
 LITTLE_SPUN = 1.3  # CPU time with the most threads to that with the fewest
@@ -178,6 +180,62 @@ def busy(processes):
             process.wait()
 
 
+def build_crate(name, target):
+    """In a copy, since cargo writes beside the sources."""
+    if shutil.which("cargo") is None:
+        skip("cargo is missing")
+    folder = pathlib.Path(target) / name
+    shutil.copytree(HERE / name, folder, dirs_exist_ok=True)
+    build = ["cargo", "build", "--release", "--quiet", "--manifest-path", str(folder / "Cargo.toml"), "--target-dir", target]
+    fetch = ["cargo", "fetch", "--quiet", "--manifest-path", str(folder / "Cargo.toml")]
+    if subprocess.run([*build, "--offline"], capture_output=True, check=False).returncode == 0:
+        return
+    if subprocess.run(fetch, capture_output=True, timeout=60, check=False).returncode != 0:
+        skip("the crate could not be fetched")
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        sys.exit(f"FAILED: {name} could not be built\n{built.stderr}")
+
+
+def write_group(folder, cpus):
+    """The limit, of either version of control groups; false: they do not offer it here."""
+    period = 100000
+    files = {"cpu.max": f"{int(cpus * period)} {period}", "cpu.cfs_quota_us": str(int(cpus * period))}
+    for name, text in files.items():
+        if (folder / name).exists():
+            (folder / name).write_text(text)
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def limited(cpus):
+    """The file of a control group that allows so many CPUs, to which a process is added by its number; None: no limit."""
+    if cpus is None:
+        yield None
+        return
+    roots = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
+    root = next((root for root in roots if (root / "cgroup.procs").exists()), None)
+    if root is None:
+        skip("there are no control groups")
+    folder = root / f"thrum-stat-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        skip(f"no control group can be made: {error.strerror}")
+    try:
+        if not write_group(folder, cpus):
+            skip("control groups do not limit CPUs here")
+        yield folder / "cgroup.procs"
+    finally:
+        for _ in range(100):  # until the last process of it is gone
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            if not folder.exists():
+                break
+            time.sleep(0.1)
+
+
 def sweep_text(case):
     cpus = len(os.sched_getaffinity(0))
     points = case.get("sweep", [1, 2, 4])
@@ -192,7 +250,7 @@ def cpu_seconds():
     return used, children.ru_utime + children.ru_stime
 
 
-def run(thrum, case, command, folder):
+def run(thrum, case, command, folder, group):
     sweep = sweep_text(case)
     whole = [thrum, "stat", "--json", *(["--sweep", sweep] if sweep else []), *case.get("options", []), "--", *command]
     print("+", " ".join(whole))
@@ -200,7 +258,7 @@ def run(thrum, case, command, folder):
     environment.pop("LD_PRELOAD", None)
     process = subprocess.Popen(
         whole, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
+        text=True, start_new_session=True, preexec_fn=group and (lambda: group.write_text("0")),
     )  # fmt: skip
     began, (all_before, own_before) = time.monotonic(), cpu_seconds()
     try:
@@ -405,11 +463,13 @@ def main():
         command = case.get("command", ["{bin}/" + options.case, "{}"])
         for name, place in places.items():
             command = [word.replace(name, place) for word in command]
+        if "crate" in case:
+            build_crate(case["crate"], os.path.join(os.path.abspath(options.bin), "cargo"))
         check_needs(case, command[0])
         if "input" in case:
             make_input(places["{input}"], case["input"])
-        with busy(case.get("busy", 0) * len(os.sched_getaffinity(0))):
-            report = run(os.path.abspath(options.thrum), case, command, folder)
+        with busy(case.get("busy", 0) * len(os.sched_getaffinity(0))), limited(case.get("quota")) as group:
+            report = run(os.path.abspath(options.thrum), case, command, folder, group)
     if options.keep:
         pathlib.Path(options.keep).write_text(json.dumps(report, indent=1))
     if report["points"][-1]["voluntary"] < case.get("fought", 0):
