@@ -193,7 +193,17 @@ Findings fork_copies(const Facts &facts) {
     return {found};
 }
 
-// Wrong if there is enough to do for all that are woken: then each finds something, and CPU time does not grow.
+namespace {
+
+// Voluntary switches with the most threads to those with the fewest. A message has its waiter sleep once, and its sender perhaps
+// once; so if each that is woken finds something, there are twice as many at most.
+constexpr double kMoreSwitches = 2;
+
+} // namespace
+
+// Wrong if there is enough to do for all that are woken: then each finds something, and CPU time does not grow. If each message
+// wakes one thread, but another one than the last, CPU time grows, and switches do not. Of a single thread that never had to wait
+// there are too few to compare with.
 Findings herd(const Facts &facts) {
     const InCalls calls = calls_of(facts, kWaking);
     const KernelWait *wait = nullptr;
@@ -202,7 +212,8 @@ Findings herd(const Facts &facts) {
             wait = &one;
     const bool several = wait != nullptr && wait->threads > 2 && wait->samples >= kFewWaits;
     if (!is_lost_in_kernel(facts) || !several || facts.inflation < kInflated ||
-        facts.voluntary_rate < kHandOvers || calls.share < kInCall)
+        facts.voluntary_rate < kHandOvers || calls.share < kInCall ||
+        facts.most->voluntary < kMoreSwitches * facts.few->voluntary)
         return {};
     const Place place = place_of(wait->stack);
     Finding found = finding(
@@ -214,7 +225,9 @@ Findings herd(const Facts &facts) {
     add_kernel_evidence(facts, calls, nullptr, found);
     found.evidence.push_back(counted(wait->threads, "thread") + " wait at descriptor " + wait->file + "; " +
                              fixed(facts.voluntary_rate, 0) +
-                             " voluntary context switches per second of CPU time");
+                             " voluntary context switches per second of CPU time, " +
+                             fixed(facts.most->voluntary, 0) + " in all; with the fewest threads " +
+                             fixed(facts.few->voluntary, 0));
     found.explains = calls.share;
     return {found};
 }

@@ -90,6 +90,12 @@ TEST(StatRules, AThunderingHerd) {
     busy.report.points.back().voluntary = 40000;
     busy.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
     EXPECT_EQ(rules_of(busy.concluded()).find("herd"), std::string::npos);
+    Case one_each =
+        in_kernel(at, 0.6, 0.2, 1.6); // each message wakes one thread, but another one than the last
+    one_each.report.points.front().voluntary = 25000;
+    one_each.report.points.back().voluntary = 40000;
+    one_each.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
+    EXPECT_EQ(rules_of(one_each.concluded()).find("herd"), std::string::npos);
 }
 
 TEST(StatRules, ASecondCauseCostsAThirdOfTheFirst) {
