@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
 #ifdef CURED
     const long requests = 600000;
 #else
-    const long requests = 150000;
+    const long requests = 60000;
 #endif
     crew_work(crew_size(argc, argv), requests, serve);
     return 0;

@@ -24,7 +24,7 @@ ACCUSES_NOTHING = {"scales", "io-bound", "inconclusive"}
 SURE = {"high", "medium"}
 SECONDS = 240  # for one `thrum stat`
 
-# Under each program: its runs. {} stands for the number of threads of a sweep; "env" for a sweep by THRUM_WORKERS.
+# Under each program: the options of its runs, or these and its arguments. {} stands for the number of threads of a sweep.
 ONCE, BY_WORKERS = [], ["--sweep", "1,2", "--threads-env", "THRUM_WORKERS"]
 LIBTHRUM = [ONCE, BY_WORKERS]
 EXAMPLES = {
