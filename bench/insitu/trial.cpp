@@ -190,13 +190,13 @@ void run_trial(const std::vector<std::string> &words, const Make &make) {
 }
 
 std::unique_ptr<Outcome> measure(const Plan &plan, const std::string &library, double slice_us) {
-    const std::vector<double> values = preempt::measured(
+    const std::optional<bench::Numbers> values = preempt::measured(
         words_of(plan), preempt::armed(library, arm_of(plan.arm).preempt, slice_us), std::size(kOutcome));
-    if (values.empty())
+    if (!values)
         return nullptr;
     auto outcome = std::make_unique<Outcome>();
-    for (std::size_t i = 0; i < values.size(); i++)
-        (*outcome).*kOutcome[i] = values[i];
+    for (std::size_t i = 0; i < values->size(); i++)
+        (*outcome).*kOutcome[i] = (*values)[i];
     return outcome;
 }
 
