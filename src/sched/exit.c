@@ -80,7 +80,7 @@ void exit_watch(bool begins) {
 /* A front end's (front.h), which has no result and no successor: it is known by its function, in whose place the successor is
  * stored, and by its argument, while destructors run. */
 static bool is_fronts(const struct thrum_unit *unit) {
-    return unit->fn == front_shape.entry;
+    return front_shape.entry != NULL && unit->fn == front_shape.entry;
 }
 
 /* Those that lie below `frame`, newest first. */
