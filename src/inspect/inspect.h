@@ -60,7 +60,7 @@ enum inspect_ticks {
     INSPECT_TICKS_OFF,  /* it searches or sleeps */
     INSPECT_TICKS_ON,
     INSPECT_TICKS_REST, /* no other thread is runnable */
-    INSPECT_TICKS_MASKED, /* on; but the last one found signals blocked that the worker does not block: no preemption then */
+    INSPECT_TICKS_MASKED, /* on; but the last one found another signal mask than the worker's: no preemption then */
     INSPECT_TICKS_BLOCKED, /* on; but the kernel thread blocks their signal */
 };
 

@@ -767,7 +767,7 @@ bool tells_of_worker_1(const std::string &ticks) {
     return has(line_of(dump(), "1 "), " " + ticks + " ");
 }
 
-TEST_F(DumpReserves, SaysWhereSignalsAreBlocked) {
+TEST_F(DumpReserves, SaysWhereSignalMasksDiffer) {
     const Preempting preempting(2);
     std::atomic<bool> blocks{false}, over{false};
     Light computes = on_worker_1([&] {
@@ -775,7 +775,7 @@ TEST_F(DumpReserves, SaysWhereSignalsAreBlocked) {
         pthread_sigmask(SIG_SETMASK, nullptr, &before);
         for (int i = 0; !over; i++) { // one mask that stays would become the worker's
             sigset_t now = before;
-            sigaddset(&now, i % 2 == 0 ? SIGUSR1 : SIGUSR2);
+            sigdelset(&now, i % 2 == 0 ? SIGUSR1 : SIGUSR2); // workers block the program's signals
             pthread_sigmask(SIG_SETMASK, &now, nullptr);
             blocks = true;
             const uint64_t until = thrum_now() + 10 * kSlice * THRUM_US;

@@ -258,6 +258,7 @@ const std::set<std::string> &takes_none() {
                                                 "thrum_suspend_until",
                                                 "thrum_testcancel",
                                                 "thrum_worker_add",
+                                                "thrum_worker_add_until",
                                                 "thrum_worker_self",
                                                 "thrum_worker_set_sched",
                                                 "thrum_worker_stop",
