@@ -234,9 +234,11 @@ TEST_P(PsPreempted, IsReadyAndHasABacktrace) {
     const std::string out = ps(running.pid(), {"-b"}).out;
     EXPECT_TRUE(has(out, ": 2 workers, 3 threads: 2 running, 0 new, 1 ready, 0 waiting, 0 ended\n")) << out;
     EXPECT_TRUE(has(out, "\n2 +[0-9]+ +relief +[a-z]+ +[0-9]+ ")) << out;
-    const std::string blocks = GetParam() == "klt"
-                                   ? "[1-9][0-9]* carriers, [0-9]+ spare"
-                                   : "1 own thread block, [0-9]+ spare; [0-9]+ spare to lend; [0-9]+ donors?";
+    const std::string blocks =
+        GetParam() == "klt"
+            ? "[1-9][0-9]* carriers, [0-9]+ spare"
+            : std::string(GetParam() == "own-tls" ? "3 own thread blocks" : "1 own thread block") +
+                  ", [0-9]+ spare; [0-9]+ spare to lend; [0-9]+ donors?";
     EXPECT_TRUE(has(out, "\npreemption: " + GetParam() + ", signal [0-9]+; 1 preempted; " + blocks + "\n"))
         << out;
     EXPECT_TRUE(has(out, " ready +worker 1 +0 +[1-9][0-9]* of 65536 +compute_for_ever\n(    .*\n)*"
