@@ -72,6 +72,23 @@ bool is_skipped([[maybe_unused]] const char *row) {
 // The functions of Argobots' that only return ABT_ERR_FEATURE_NA (docs/reference/argobots.md).
 constexpr const char *kNotCovered[] = {"ABT_tool_query_thread", "ABT_tool_register_thread_callback"};
 
+// Can it use Argobots without being linked with it: by another library, one that it loads, or a program that it starts?
+bool may_use_argobots_by_others(const elf::Image &program, const std::vector<std::string> &needed) {
+    constexpr const char *kOwn[] = {"libc.so.",  "libm.so.",     "libpthread.so.", "libdl.so.",
+                                    "librt.so.", "libgcc_s.so.", "libstdc++.so.",  "ld-linux"};
+    constexpr const char *kStarts[] = {"exec",  "fexecve", "posix_spawn", "system",
+                                       "popen", "dlopen",  "dlmopen",     "syscall"};
+    const auto begins_with = [](const std::string &name) {
+        return [&name](const char *prefix) { return name.compare(0, std::strlen(prefix), prefix) == 0; };
+    };
+    return std::any_of(needed.begin(), needed.end(),
+                       [&](const std::string &name) {
+                           return std::none_of(std::begin(kOwn), std::end(kOwn), begins_with(name));
+                       }) ||
+           std::any_of(std::begin(kStarts), std::end(kStarts),
+                       [&program](const char *prefix) { return !program.wanted_symbols(prefix).empty(); });
+}
+
 // In one line, what is not covered of a program of Argobots': empty if all is, or if that cannot be told, as of a script.
 std::string what_is_not_covered(const std::string &path, const elf::Image &library) {
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -86,6 +103,8 @@ std::string what_is_not_covered(const std::string &path, const elf::Image &libra
     });
     if (is_linked && std::find(needed.begin(), needed.end(), library.soname()) == needed.end())
         return path + " was linked with another version than " + library.soname() + ", which is not replaced";
+    if (!is_linked && wanted.empty() && !may_use_argobots_by_others(*program, needed))
+        return path + " does not use Argobots; run it without --argobots";
     std::string names;
     for (const std::string &name : wanted) {
         const bool is_there = library.find_symbol(name).has_value();
@@ -143,7 +162,13 @@ void add_run(CommandLine &line, const std::vector<std::string> &behind_mark) {
                  "Put libabt.so.1 in the place of Argobots' library, and no\n"
                  "cache: the program's threads are libthrum's",
                  [argobots] { *argobots = true; });
-    command.then([command, behind_mark, argobots] { run(program_words(command, behind_mark), *argobots); });
+    command.then([command, behind_mark, argobots] {
+        const std::vector<std::string> words = program_words(command, behind_mark);
+        if (*argobots && (has_cache_options(command) || command.has("--off") || command.has("--verbose")))
+            throw Failure(kUsage,
+                          "--argobots runs the program without the cache: leave the cache's options out");
+        run(words, *argobots);
+    });
 }
 
 } // namespace thrum

@@ -62,6 +62,26 @@ echo 'int ABT_init(void); int ABT_init(void) { return 0; } int main(void) { retu
 "$thrum" run --argobots -- ./static 2> said
 [[ $(cat said) == *"has Argobots built in"* ]] || fail "said: $(cat said)"
 
+# What else can be wrong gets one line, too.
+says_in_one_line() { # text, exit code, word of the command line...
+    local code=0
+    "$thrum" run --argobots "${@:3}" > /dev/null 2> said || code=$?
+    [[ $code == "$2" && $(cat said) == *"$1"* && $(wc -l < said) == 1 ]] || fail "${*:3}: $code, said: $(cat said)"
+}
+echo 'int main(void) { return 0; }' > unrelated.c
+"$cc" -o unrelated unrelated.c
+says_in_one_line "./unrelated does not use Argobots" 0 -- ./unrelated
+says_in_one_line "No such file or directory" 127 -- ./missing
+says_in_one_line "is not executable" 126 -- ./unrelated.c
+says_in_one_line "leave the cache's options out" 2 --off -- ./plain
+says_in_one_line "leave the cache's options out" 2 --max-idle 3 -- ./plain
+if "$cc" -static -o unmoved unrelated.c 2> /dev/null; then
+    says_in_one_line "is statically linked" 125 -- ./unmoved
+fi
+mkdir -p alone/bin
+cp "$thrum" alone/bin/
+thrum=alone/bin/thrum says_in_one_line "cannot find libabt.so.1" 125 -- ./plain
+
 # A child of another kind of program is as without: musl's loader and that of 32-bit programs say nothing.
 cat > child.c <<'END'
 #include <stdio.h>
