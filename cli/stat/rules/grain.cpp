@@ -111,12 +111,20 @@ Confidence sure_of(const Facts &facts, double share, double share_one) {
     return excludes ? Confidence::kHigh : Confidence::kMedium;
 }
 
+constexpr double kCheapAtCores = 1.1; // CPU time with a core for each thread, to that with the fewest threads
+
+// Only with more threads than cores the meetings cost something: the threads are too many, not the meetings.
+bool is_by_crowd(const Facts &facts) {
+    return facts.threads > facts.cores && facts.core_inflation > 0 && facts.core_inflation < kCheapAtCores;
+}
+
 // Wrong if threads spin at it for one that has more to do than the others: then few of them sleep there, and the time between
-// two waits is long. So it takes either many switches, or a barrier whose work is small in the profile.
+// two waits is long. So it takes either many switches, or a barrier whose work is small in the profile. Wrong too if it is the
+// many threads that make each meeting dear: then as many threads as cores take little more CPU time than one.
 std::optional<Finding> barrier(const Facts &facts) {
     const Part there = part_of(facts.report, is_at_barrier);
     const bool is_dear = there.share - there.share_one >= kMeeting && facts.has_profile(kFewSamples);
-    if (!is_dear || facts.voluntary_rate < kSleptOften)
+    if (!is_dear || facts.voluntary_rate < kSleptOften || is_by_crowd(facts))
         return std::nullopt;
     Finding found =
         finding("grain", "Threads meet at a barrier too often" + at_place(there.place),

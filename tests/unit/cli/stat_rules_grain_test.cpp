@@ -45,6 +45,10 @@ TEST(StatRules, ABarrierNowAndThen) {
     Case always = at_barrier(0.4, 50000); // one thread alone takes as much there
     always.report.burns_one = always.report.burns;
     EXPECT_FALSE(says(always.concluded(), "grain"));
+    Case crowd = at_barrier(0.4, 50000); // two threads on two cores meet as often, for hardly any CPU time
+    crowd.report.points[1].user = 1.02;
+    crowd.report.points[1].system = 0;
+    EXPECT_FALSE(says(crowd.concluded(), "grain"));
 }
 
 Case queue(double handing, double waking) {
