@@ -55,6 +55,7 @@ PROGRAMS = {
 PURPOSE = {
     "alloc_churn.c": {"thread-churn": "threads end all the time, so that the allocator's caches do"},
     "cancel_storm.c": {"thread-churn": "threads are cancelled by the thousand"},
+    "insitu.c": {"sequential": "it has one worker"},
     "drops_rights.c": {"thread-churn": "the threads of twenty rounds must be gone"},
     "forks.c": {"thread-churn": "threads end while others fork", "children": "these do most of the work"},
     "openmp.c": {"thread-churn": "teams change their size", "nested": "teams have teams", "oversubscribed": "the same"},
