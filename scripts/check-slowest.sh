@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The test of slowest.sh: on a made report it prints the ten slowest tests and the reasons. And thrum_takes_long names only
-# tests that there are; the manual for contributors names the command for each occasion.
+# tests that there are; the manual for contributors names the command for each occasion. A build shows how far it is.
 # Usage: scripts/check-slowest.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
 source=$1 build=$2
@@ -34,6 +34,12 @@ END
 "$source/scripts/slowest.sh" "$work/report" "$work/reasons" >"$work/printed"
 diff "$work/expected" "$work/printed" || fail "slowest.sh prints something else"
 grep -q '^ .* scripts/slowest.sh ' "$source/scripts/lib.sh" || fail "scripts/lib.sh does not call slowest.sh"
+
+export source SHELL=/bin/bash
+# shellcheck disable=SC2016 # the other shell's
+script -qec 'source "$source/scripts/lib.sh"; printf "%s\n" [1/3] other [2/3] | show_steps' /dev/null </dev/null >"$work/steps"
+[[ $(tr '\r' '\n' <"$work/steps" | grep -o '^[0-9]* of [0-9]* steps') == $'1 of 3 steps\n2 of 3 steps' ]] ||
+    fail "a build does not show how far it is"
 
 ctest --test-dir "$build" -N >"$work/tests"
 [[ -s $build/long-tests.txt ]] || fail "$build/long-tests.txt names no test"

@@ -37,6 +37,8 @@ if ! { command -v git && git rev-parse --git-dir; } >/dev/null 2>&1; then
     exit 1
 fi
 scripts/setup.sh test
+[[ -x build/release/tests/unit/cli/cli-test ]] ||
+    echo "The tests are built first, which takes some six minutes on two CPUs; later calls take a minute or so."
 build release
 suites=$(scripts/lint.sh --list-changed | suites_of | sort -u | paste -sd'|')
 long=$(awk -v most=$most -v suites="^($suites)[.]" '$3 > most && $1 ~ suites { print $1 }' tests/costs.txt | paste -sd'|')

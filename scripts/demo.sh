@@ -185,12 +185,18 @@ now_runs() { # ROUND VARIANT WORKLOAD
     if [[ -t 1 ]]; then printf '\r%s\033[K' "$line"; else echo "$line"; fi
 }
 
-# A run takes the requested time and a little for start and end; stress-ng up to twice that on a busy machine.
-runs=$((2 * rounds)) least=0 most=0
-[[ -z $stress ]] || least=$((least + runs * seconds)) most=$((most + runs * (2 * seconds + 1)))
-[[ -z $http ]] || least=$((least + runs * seconds)) most=$((most + runs * (seconds + 2)))
+# stress-ng makes a number of threads, so that a run is shorter than requested on a quick machine, and longer on a busy one.
+programs=0
+[[ -z $stress ]] || programs=$((programs + 1))
+[[ -z $http ]] || programs=$((programs + 1))
+minutes=$(((2 * rounds * programs * seconds + 30) / 60))
+case $minutes in
+    0) duration='less than a minute' ;;
+    1) duration='about a minute' ;;
+    *) duration="about $minutes minutes" ;;
+esac
 echo "Unmodified programs without and with thrum: $rounds alternating rounds of $seconds s each, on $(nproc) CPUs."
-echo "This takes $least to $most seconds."
+echo "This takes $duration."
 for ((round = 0; round < rounds; round++)); do
     # The order alternates from round to round, so that a drift of the machine favours neither.
     if ((round % 2)); then order=(thrum plain); else order=(plain thrum); fi

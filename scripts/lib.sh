@@ -16,7 +16,22 @@ not_started='<skipped message="(Unable to find|Required Files|Failed to start|Fi
 
 heading() { printf '\n== %s\n' "$*"; }
 
-# build PRESET [cmake -D options]: configures and builds, quiet unless something is wrong. A compiler
+# Reads what ninja prints, and says how far it is: on a terminal in one line that is written over, otherwise every 30 s.
+show_steps() {
+    local line said=$SECONDS
+    while IFS= read -r line; do
+        [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+        if [[ -t 1 ]]; then
+            printf '\r%s of %s steps\033[K' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+        elif ((SECONDS - said >= 30)); then
+            printf '%s of %s steps\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+            said=$SECONDS
+        fi
+    done
+    [[ ! -t 1 ]] || printf '\r\033[K'
+}
+
+# build PRESET [cmake -D options]: configures and builds; says how far it is, and more if something is wrong. A compiler
 # warning is something wrong where THRUM_WERROR=ON is in the environment, or was when the build was made.
 build() {
     local preset=$1 log
@@ -29,7 +44,7 @@ build() {
         return 1
     fi
     grep -A3 '^CMake Warning' "$log" || true
-    if ! cmake --build --preset "$preset" -j "$jobs" >"$log" 2>&1; then
+    if ! (set -o pipefail && cmake --build --preset "$preset" -j "$jobs" 2>&1 | tee "$log" | show_steps); then
         tail -n 100 "$log"
         return 1
     fi
