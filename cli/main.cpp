@@ -5,6 +5,7 @@
 #include "command.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,16 @@ void hold_standard_streams() {
     }
 }
 
+// A write beyond the limit of a file's size (ulimit -f) is to fail, and to be told, instead of ending this process. Programs that
+// are executed have no handler.
+void survive_large_files() {
+    struct sigaction action;
+    if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+        return;
+    action.sa_handler = [](int) {};
+    sigaction(SIGXFSZ, &action, nullptr);
+}
+
 // A help text or a table that could not be written must not look like a success.
 int after_output(int code) {
     std::cout.flush();
@@ -60,6 +71,7 @@ int after_output(int code) {
 
 int main(int argc, char **argv) try {
     hold_standard_streams();
+    survive_large_files();
     const int shown = words_before_mark(argc, argv);
     thrum::CommandLine line(
         {"thrum",

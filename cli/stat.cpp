@@ -8,6 +8,7 @@
 // run, which is observed from outside. stat/examination.cpp makes the runs, stat/rules/ concludes,
 // stat/report_*.cpp print.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,9 @@ class Files {
 
 void add_locks(const std::string &file) {
     check_file_name("--locks", file);
+    struct stat status;
+    if (::stat(file.c_str(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)))
+        throw Failure(kFailed, file + " is a device, not a file that lists locks");
     const auto text = process::read_all(file);
     if (!text)
         throw Failure(kFailed, "cannot read " + file + ": " + std::strerror(errno));

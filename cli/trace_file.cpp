@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_file.hpp"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,9 +14,18 @@ namespace thrum {
 
 namespace {
 
+// A pipe or a device has no size, and an open of a pipe may wait for ever.
+const std::string &refuse_pipes(const std::string &path) {
+    struct stat status;
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        throw Failure(kFailed, path + " is not a regular file; name one that libthrum wrote for THRUM_TRACE");
+    return path;
+}
+
 class Reader {
   public:
-    explicit Reader(const std::string &path) : path_(path), file_(std::fopen(path.c_str(), "rb"), close) {
+    explicit Reader(const std::string &path)
+        : path_(refuse_pipes(path)), file_(std::fopen(path.c_str(), "rb"), close) {
         if (file_ == nullptr || std::fseek(file_.get(), 0, SEEK_END) != 0 ||
             (left_ = std::ftell(file_.get())) < 0 || std::fseek(file_.get(), 0, SEEK_SET) != 0)
             throw Failure(kFailed, "cannot read " + path + ": " + std::strerror(errno));

@@ -4,6 +4,7 @@
 // long threads did it (thread_times.hpp) its lists of waits, locks and threads are made.
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -219,8 +220,10 @@ void SampledRun::summarise() {
     sites_.say_missing(report_.warnings);
     if (sampler_.samples.empty())
         add_once(report_.warnings,
-                 {sampler_.is_attached ? "no thread of the process could be sampled"
-                                       : "the program ended before its threads could be sampled"});
+                 {access("/proc/self", F_OK) != 0
+                      ? "/proc is not mounted here, or not readable: what the threads did is unknown"
+                  : sampler_.is_attached ? "no thread of the process could be sampled"
+                                         : "the program ended before its threads could be sampled"});
     if (sampler_.threads.size() > kRowsMost)
         add_once(report_.warnings, {"the timeline has the first " +
                                     counted(static_cast<double>(kRowsMost), "thread") + " only"});

@@ -24,6 +24,11 @@ OutputFile::OutputFile(const std::string &path) : path_(path) {
         path_ = name_of_output(path);
         fd_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         is_stream_ = true;
+        if (fd_ >= 0 && (fcntl(fd_, F_GETFL) & O_ACCMODE) == O_RDONLY) { // it was closed: main.cpp
+            close(fd_);
+            fd_ = -1;
+            errno = EBADF;
+        }
         if (fd_ < 0)
             fail();
         return;
