@@ -3,7 +3,13 @@
 // The commands as jobs of a shell on a terminal: Ctrl-C ends a loop around them, Ctrl-Z suspends them.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "documents.hpp"
 #include "place.hpp"
 #include "session.hpp"
 
@@ -122,6 +128,56 @@ TEST(Jobs, PsIsSuspended) {
     const Ended ended = suspend_and_resume({"ps", "--watch", "0.02", std::to_string(process.pid())},
                                            "DEADLOCK", true, "xterm");
     expect_killed(ended);
+}
+
+#endif
+
+#ifdef CLI_TRACED
+
+bool blocks(pid_t pid, int signal) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    for (std::string name; file >> name;)
+        if (unsigned long set = 0; name == "SigBlk:" && file >> std::hex >> set)
+            return (set >> (signal - 1) & 1) != 0;
+    return false;
+}
+
+// The leader of a process group that the terminal is given to, and not stopped.
+bool is_in_foreground(pid_t pid) {
+    const std::string text = read_file("/proc/" + std::to_string(pid) + "/stat");
+    std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
+    char state = 0;
+    long parent = 0, group = 0, session = 0, terminal = 0, foreground = 0;
+    rest >> state >> parent >> group >> session >> terminal >> foreground;
+    return state != 'T' && foreground == pid;
+}
+
+// It shows nothing while it observes.
+TEST(Jobs, TraceOfAProcessIsSuspended) {
+    const Place mine(CLI_STANDIN);
+    const std::string out = mine.path("attached.json");
+    const Running process(
+        {CLI_TRACED, "stay"},
+        with({{"THRUM_TRACE", mine.path("own")}, {"THRUM_TRACE_EVENTS", "1000"}, {"THRUM_WORKERS", "2"}}));
+    Session session(
+        {"/bin/bash", "--norc", "-c",
+         "set -m; /bin/sh -c 'echo $$; exec \"$@\"' sh \"$@\"; echo suspended; fg; echo ended with $?",
+         "shell", mine.thrum(), "trace", "--seconds", "1000", "-o", out, "-p", std::to_string(process.pid())},
+        terminal());
+    ASSERT_TRUE(session.until("\n")) << session.screen();
+    const pid_t trace = std::stoi(session.screen());
+    for (; !blocks(trace, SIGTSTP); usleep(10000)) // which it takes between two looks
+        ASSERT_EQ(kill(trace, 0), 0) << session.finish().out;
+    session.type(kCtrlZ);
+    ASSERT_TRUE(session.until("suspended")) << session.screen();
+    for (; !is_in_foreground(trace); usleep(10000))
+        ASSERT_EQ(kill(trace, 0), 0) << session.finish().out;
+    session.type(kCtrlC);
+    const Ended ended = session.finish();
+    EXPECT_NE(ended.out.find("attached.json has "), std::string::npos) << ended.out;
+    EXPECT_NE(ended.out.find("ended with 0"), std::string::npos) << ended.out;
+    EXPECT_EQ(json_value(read_file(out), "len(d['traceEvents']) > 0"), "True");
+    kill(process.pid(), SIGKILL);
 }
 
 #endif
