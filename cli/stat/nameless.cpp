@@ -61,11 +61,12 @@ void add_made_code(const Report &report, std::vector<std::string> &sentences) {
     const double waiting = made_share(report.waits), burning = made_share(report.burns);
     if (std::max(waiting, burning) < kWorthSaying)
         return;
-    sentences.push_back("no names of code compiled at run time, which " +
-                        fixed(100 * std::max(waiting, burning), 0) + " % of " +
-                        (waiting > burning ? "waits for locks" : "CPU time") +
-                        " went through: let the program write them to /tmp/perf-PID.map "
-                        "(jcmd PID Compiler.perfmap, node --perf-basic-prof, python -X perf)");
+    sentences.push_back(
+        "no names of code compiled at run time, which " + fixed(100 * std::max(waiting, burning), 0) +
+        " % of " + (waiting > burning ? "waits for locks" : "CPU time") +
+        " went through: let the program write them to /tmp/perf-PID.map "
+        "(java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, jcmd PID Compiler.perfmap, "
+        "node --perf-basic-prof, python -X perf)");
 }
 
 } // namespace

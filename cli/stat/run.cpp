@@ -233,7 +233,7 @@ void Child::release() {
 class Clockwork {
   public:
     Clockwork(pid_t pid, const std::vector<Layer *> &layers, const std::function<void()> &on_tick)
-        : layers_(layers), on_tick_(on_tick), threads_(pid), begin_(seconds_now()) {}
+        : layers_(layers), on_tick_(on_tick), threads_(threads_from_now(pid)), begin_(seconds_now()) {}
 
     double elapsed() const { return seconds_now() - begin_; }
     // What is due is done; the seconds until the next is.
@@ -255,6 +255,13 @@ class Clockwork {
     ThreadWatch &threads() { return threads_; }
 
   private:
+    static ThreadWatch threads_from_now(pid_t pid) {
+        ThreadWatch threads(pid);
+        threads.look();
+        threads.leave_out_what_was();
+        return threads;
+    }
+
     // Beside layers, which cost something themselves, seldom enough to be cheap: of many threads each look takes its
     // millisecond.
     void look_at_threads() {
@@ -360,11 +367,21 @@ void take_usage(const rusage &usage, Measured &measured) {
     measured.faults_major = static_cast<std::uint64_t>(usage.ru_majflt);
 }
 
+// It is still there to be waited for. `leash` is told where it has stopped.
+bool has_ended(pid_t pid, Leash &leash) {
+    siginfo_t info = {}, taken = {};
+    const auto id = static_cast<id_t>(pid);
+    if (waitid(P_PID, id, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0)
+        throw failed("cannot wait for the program");
+    if (info.si_pid != pid || info.si_code != CLD_STOPPED)
+        return info.si_pid == pid;
+    waitid(P_PID, id, &taken, WSTOPPED | WNOHANG); // nothing, where it has just ended
+    leash.stopped(info.si_status);
+    return false;
+}
+
 // What it used itself, which rusage does not tell apart from its children's, is in /proc as long as nothing has waited for it.
 void take_shares(pid_t pid, Measured &measured) {
-    siginfo_t info = {};
-    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)
-        return;
     const auto stat = process::stat(pid);
     if (!stat)
         return;
@@ -375,16 +392,7 @@ void take_shares(pid_t pid, Measured &measured) {
 void wait_for(Child &child, double time_limit, const Streams &streams, Clockwork &clockwork,
               Interrupts &interrupts, Measured &measured) {
     Leash leash(child.pid(), streams.in_foreground(), time_limit, measured);
-    rusage usage = {};
-    for (;;) {
-        take_shares(child.pid(), measured);
-        const pid_t changed = wait4(child.pid(), &measured.status, WNOHANG | WUNTRACED, &usage);
-        if (changed < 0)
-            throw failed("cannot wait for the program");
-        if (changed > 0 && WIFSTOPPED(measured.status))
-            leash.stopped(WSTOPSIG(measured.status));
-        else if (changed > 0)
-            break;
+    while (!has_ended(child.pid(), leash)) {
         const double left = clockwork.turn();
         if (interrupts.wait(left)) {
             clockwork.interrupted();
@@ -394,6 +402,12 @@ void wait_for(Child &child, double time_limit, const Streams &streams, Clockwork
         leash.look_at_clock();
     }
     measured.wall = clockwork.elapsed();
+    take_shares(child.pid(), measured);
+    // A run that is over before the first regular look may have waited for a CPU most of its time.
+    clockwork.threads().look();
+    rusage usage = {};
+    if (wait4(child.pid(), &measured.status, 0, &usage) < 0)
+        throw failed("cannot wait for the program");
     if (interrupts.wait(0)) // of which it has ended, perhaps: it is no end of its own
         measured.incomplete = true;
     child.ended();
@@ -492,8 +506,6 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
             account_of(pid)) // what it used meanwhile is not of the time that begins
         take_times(*now, *before);
     Account after = *before;
-    clockwork.threads().look();
-    clockwork.threads().leave_out_what_was();
     double looked = 0, switches_at = seldom;
     while (clockwork.elapsed() < seconds && !measured.incomplete) {
         const double left = clockwork.turn();

@@ -62,9 +62,9 @@ struct Measured {
 // CPU time that is in `measured` and not the program's.
 void leave_out_cpu(double seconds, Measured &measured);
 
-// A process's threads as /proc shows them, looked at ten times a second at most, and for a millisecond at most: of more
-// threads than that allows for, those that come first in /proc are looked at. What becomes of one after the last look
-// is missed, so the sum is a lower bound.
+// A process's threads as /proc shows them, looked at ten times a second at most and once more when it has ended, for a
+// millisecond at most: of more threads than that allows for, those that come first in /proc are looked at. What becomes of
+// one after the last look is missed, so the sum is a lower bound.
 class ThreadWatch {
   public:
     explicit ThreadWatch(pid_t pid) : pid_(pid) {}

@@ -13,11 +13,14 @@ namespace {
 constexpr double kSlower = 0.95, kNoFaster = 1.15;           // speedups
 constexpr double kScalesWell = 0.75;                         // of the ideal
 constexpr double kSurelyAsFast = 0.8, kSurelyNoFaster = 1.3; // what an interval around 1 must stay within
-constexpr double kProven = 1.1; // CPU time that no number of free cores makes up for
+constexpr double kProven = 1.1;   // CPU time that no number of free cores makes up for
+constexpr double kSameTime = 1.1; // times that a busy machine makes of one
 
-// No machine would have made it faster, whatever the others did.
+// No machine would have made it faster, whatever the others did. Unless it takes the same time with any number of threads: then
+// it may run for a fixed time, and use the CPU time that others leave to it.
 bool is_slower_anyhow(const Facts &facts) {
-    return facts.inflation >= kProven * facts.ideal;
+    const bool is_same_time = facts.speedup > 1 / kSameTime && facts.speedup < kSameTime;
+    return facts.inflation >= kProven * facts.ideal && !is_same_time;
 }
 
 std::string threads_text(const Point &point) {

@@ -42,8 +42,9 @@ Findings scales(const Facts &facts) {
 
 namespace {
 
-constexpr double kIdle = 0.2;    // CPUs used by a program that has nothing to do
-constexpr double kNothing = 0.3; // of the time, in which no thread has anything to do
+constexpr double kIdle = 0.2;        // CPUs used by a program that has nothing to do
+constexpr double kShortestRun = 0.1; // seconds: at most ten looks at each thread
+constexpr double kNothing = 0.3;     // of the time, in which no thread has anything to do
 
 } // namespace
 
@@ -64,6 +65,9 @@ Findings inconclusive(const Facts &facts) {
     }
     if (report.outcome == Outcome::kInconclusive || report.outcome == Outcome::kNoDifference)
         return say("The runs are inconclusive", "Try again, with more --runs.");
+    if (report.points.size() == 1 && report.points.back().wall.median < kShortestRun)
+        return say("The run is too short: " + duration(report.points.back().wall.median),
+                   "Give it more work, or observe it for longer: at least some tenths of a second.");
     if (!report.points.empty() && facts.parallelism < kIdle && facts.io_share < kInputOutput)
         return say("The threads have little to do: " + fixed(facts.parallelism, 2) + " CPUs used",
                    "Observe it while it has work.");

@@ -2,6 +2,7 @@
 //
 // Runs of `thrum stat` that are looked at in ways that fail, or that are left alone meanwhile.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +115,28 @@ TEST(StatLooks, ManyThreadsAreLookedAtSeldom) {
     const long each = (reads() - before) / kThreads;
     EXPECT_EQ(measured.most_threads, kThreads + 1U);
     EXPECT_LE(each, 9) << "twice in the beginning, and in the end, and of some of them the delays";
+}
+
+// The two share a CPU, and the run is over before its threads are looked at for the first time.
+TEST(StatLooks, AShortRunHasWaitedForACpu) {
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    {
+        const Running other({"/bin/sh", "-c", "echo ready; while :; do :; done"});
+        thrum::Interrupts interrupts;
+        const thrum::stat::Measured measured = thrum::stat::run(
+            {"/bin/sh", {"sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done"}, {}}, {}, {},
+            interrupts, [] {});
+        EXPECT_GT(measured.run_delay, 0.001) << measured.user + measured.system << " s of CPU time";
+        EXPECT_GT(measured.own_cpu, 0);
+        kill(other.pid(), SIGKILL);
+    }
+    sched_setaffinity(0, sizeof all, &all);
 }
 
 // What is compared are runs that did the same.

@@ -84,6 +84,20 @@ TEST(StatRules, ABusyMachineByItsPressure) {
     EXPECT_EQ(made(0.6, 8), Outcome::kSlower) << "its own threads wait for each other";
 }
 
+// With one thread it got less of a busy machine, and did less in its time.
+TEST(StatRules, AFixedTimeOnABusyMachine) {
+    const auto made = [](double wall) {
+        Case one;
+        one.point(1, 2.06, 0.25, 0).point(2, wall, 1.2, 0).others(1.4).doing(Doing::kRunning, 1.2);
+        one.report.points.front().run_delay = 1.8;
+        one.report.points.back().run_delay = 2.8;
+        return one.concluded();
+    };
+    EXPECT_EQ(made(2.05).outcome, Outcome::kInconclusive);
+    EXPECT_EQ(made(2.15).outcome, Outcome::kInconclusive);
+    EXPECT_EQ(made(6).outcome, Outcome::kSlower) << "4.8 times the CPU time";
+}
+
 TEST(StatRules, HarmlessLoadOfOthers) {
     Case made;
     made.point(1, 1, 1, 0).point(2, 0.52, 1, 0).others(0.3).doing(Doing::kRunning, 1);
@@ -120,6 +134,15 @@ TEST(StatRules, TooShortToTell) {
     EXPECT_EQ(rules_of(memory(0.4)), "false-sharing");
     EXPECT_EQ(rules_of(memory(0.004)), "inconclusive");
     EXPECT_EQ(memory(0.004).findings.front().cause, "The runs are too short: 4.00 ms each");
+
+    // In one run of a few looks, in which it was not seen at work.
+    const auto alone = [](double seconds) {
+        Case one;
+        one.point(0, seconds, 0.15 * seconds, 0);
+        return one.concluded().findings.front().cause;
+    };
+    EXPECT_EQ(alone(0.5), "The threads have little to do: 0.15 CPUs used");
+    EXPECT_EQ(alone(0.005), "The run is too short: 5.00 ms");
 
     const auto oversubscribed = [](double seconds) {
         Case one;
@@ -311,8 +334,8 @@ TEST(StatRules, CodeCompiledAtRunTime) {
     ASSERT_EQ(said.size(), 1U);
     EXPECT_EQ(said.front(),
               "no names of code compiled at run time, which 60 % of CPU time went through: let the program "
-              "write them to /tmp/perf-PID.map (jcmd PID Compiler.perfmap, node --perf-basic-prof, python -X "
-              "perf)");
+              "write them to /tmp/perf-PID.map (java -XX:+UnlockDiagnosticVMOptions "
+              "-XX:+DumpPerfMapAtExit, jcmd PID Compiler.perfmap, node --perf-basic-prof, python -X perf)");
     EXPECT_TRUE(warnings_of(0.6, library("Main.run", thrum::stat::kMadeCode)).empty());
     EXPECT_TRUE(warnings_of(0.02, made).empty());
 }
