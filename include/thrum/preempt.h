@@ -22,7 +22,7 @@
  *   KLT      and the kernel thread under it  all; see LIMITS there
  *
  * In KLT each thread that is preempted at the same time needs a kernel thread. In LEND it needs a thread control block, some
- * 8 KiB, and in OWN_TLS each thread does.
+ * 5 KiB, and in OWN_TLS each thread does.
  *
  * The default mode (neither set here nor by THRUM_PREEMPT in the environment) is LEND where the processor makes it cheap:
  * x86-64 with FSGSBASE, and aarch64. It is NONE elsewhere. It is also NONE if the program already has a handler for

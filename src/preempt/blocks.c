@@ -34,7 +34,7 @@ enum { STATE_DISABLED = 1 << 0, STATE_EXITING = 1 << 4, STATE_SETXID = 1 << 6 };
 /* Above all numbers of kernel threads (PID_MAX_LIMIT is 2^22), and within FUTEX_TID_MASK. */
 enum { NUMBERS = 0x20000000, NUMBERS_END = 0x3fffffff };
 
-enum { SLOTS = 32 }; /* that are mapped at a time */
+enum { SLOTS = 32, LINE = 64 }; /* in an area; bytes of a cache line */
 
 typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -45,17 +45,22 @@ static struct {
     uint32_t tid, state; /* where they are in a block */
     uint32_t *count;     /* of threads */
     creator *create;
-    size_t slot, stack; /* bytes */
+    size_t slot, stack; /* bytes: of a block with libc's part; of the memory that libc is given for one */
     ptrdiff_t robust;   /* the list of robust mutexes, from libc's record; of each the same */
 } of;
 
+/* Memory for SLOTS blocks, downward from here, and for a stack below the last. A stack is needed for as long as a block is made:
+ * it lies where the next ones will be. So one is made at a time, by the thread that has taken the area. */
+struct area {
+    struct area *next;
+    char *end; /* of the next block */
+    unsigned left;
+} __attribute__((aligned(LINE)));
+
 static struct lock lock;
-static struct block *kept, *failed; /* under lock, as the next, and preempt_counts.kept */
-static struct {
-    char *at;
-    unsigned left; /* slots from there on */
-    size_t mapped; /* in all */
-} area;
+static struct block *kept; /* under lock, as the next two, and preempt_counts.kept */
+static struct area *areas; /* that no thread makes a block in, and that have room */
+static size_t mapped;      /* bytes, in all */
 static uint32_t number = NUMBERS + 1;
 
 /* On the stack of the thread that makes one. */
@@ -167,36 +172,41 @@ static int create(pthread_t *handle, char *low, struct birth *birth) {
     return error;
 }
 
-/* Memory for one, or what is left of one that could not be made: a record at the end, libc's block before it. Huge pages
- * would give each as much as all of them need. */
-static struct block *new_slot(void) {
-    enter();
-    lock_acquire(&lock);
-    struct block *slot = failed;
-    if (slot != NULL) {
-        failed = slot->next;
-    } else if (area.left != 0 || (area.at = memory_map(SLOTS * of.slot, MAP_NORESERVE)) != NULL) {
-        if (area.left == 0) {
-            memory_advise(area.at, SLOTS * of.slot, MADV_NOHUGEPAGE);
-            area.left = SLOTS;
-            area.mapped += SLOTS * of.slot;
-        }
-        area.left--;
-        area.at += of.slot;
-        slot = (struct block *)(void *)(area.at - sizeof *slot);
-    }
-    lock_release(&lock);
-    leave();
-    return slot;
+/* Huge pages would give each area as much as hundreds of them need. */
+static struct area *map_area(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes =
+        (sizeof(struct area) + (SLOTS - 1) * of.slot + sizeof(struct block) + of.stack + page - 1) / page *
+        page;
+    char *low = memory_map(bytes, MAP_NORESERVE);
+    if (low == NULL)
+        return NULL;
+    memory_advise(low, bytes, MADV_NOHUGEPAGE);
+    struct area *area = (struct area *)(void *)(low + bytes - sizeof *area);
+    *area = (struct area){.end = (char *)area, .left = SLOTS};
+    fetch_add_relaxed(&mapped, bytes);
+    return area;
 }
 
-static void put(struct block **list, struct block *block) {
+static struct area *take_area(void) {
     enter();
     lock_acquire(&lock);
-    block->next = *list;
-    *list = block;
-    if (list == &kept)
-        store_relaxed(&preempt_counts.kept, preempt_counts.kept + 1);
+    struct area *area = areas;
+    if (area != NULL)
+        areas = area->next;
+    lock_release(&lock);
+    leave();
+    return area != NULL ? area : map_area();
+}
+
+/* No kernel thread runs in it. One that is full is forgotten. */
+static void give_area(struct area *area) {
+    if (area->left == 0)
+        return;
+    enter();
+    lock_acquire(&lock);
+    area->next = areas;
+    areas = area;
     lock_release(&lock);
     leave();
 }
@@ -225,39 +235,53 @@ static void seem_alive(struct block *block) {
     store_release(word_of(block->record, of.tid), block->number);
 }
 
-/* NULL with *why: this libc is not understood; else: not now. */
-static struct block *make(struct exception_globals *(*exceptions_here)(void), const char **why) {
+/* At the next place in `area`. NULL with *why: this libc is not understood; else: not now. *is_over: no kernel thread runs there. */
+static struct block *make_in(const struct area *area, struct exception_globals *(*exceptions_here)(void),
+                             const char **why, bool *is_over) {
     pthread_t handle;
-    struct block *block = load_relaxed(&number) < NUMBERS_END ? new_slot() : NULL;
-    if (block == NULL)
-        return NULL;
+    struct block *block = (struct block *)(void *)(area->end - sizeof *block);
     *block = (struct block){.number = fetch_add_relaxed(&number, 1U)};
     struct birth birth = {
-        .exceptions_here = exceptions_here, .low = (char *)(block + 1) - of.slot, .block = block};
-    if (create(&handle, (char *)(block + 1) - of.slot, &birth) != 0) {
-        put(&failed, block);
+        .exceptions_here = exceptions_here, .low = (char *)block - of.stack, .block = block};
+    *is_over = true;
+    if (create(&handle, (char *)block - of.stack, &birth) != 0)
         return NULL;
-    }
     const bool is_libcs = (uintptr_t)handle - (uintptr_t)birth.low < of.stack;
     const bool is_told = !is_libcs || wait_until_gone(word_of((uintptr_t)handle, of.tid));
     if (!birth.is_born) { /* its function returns */
         pthread_join(handle, NULL);
         *why = birth.wrong;
-        put(&failed, block);
         return NULL;
     }
     if (!is_told) {
         fetch_sub_relaxed(of.count, 1U);
+        *is_over = false;
         *why = "the end of a thread is not told in libc's record";
         return NULL;
     }
     seem_alive(block);
     if (birth.robust == NULL) {
+        *is_over = false; /* libc has it for a thread's for ever */
         *why = "the kernel does not tell of robust mutexes";
         return NULL;
     }
     if (answer == BLOCKS_NOT_NOW)
         of.robust = birth.robust - (char *)handle;
+    return block;
+}
+
+static struct block *make(struct exception_globals *(*exceptions_here)(void), const char **why) {
+    bool is_over;
+    struct area *area = load_relaxed(&number) < NUMBERS_END ? take_area() : NULL;
+    if (area == NULL)
+        return NULL;
+    struct block *block = make_in(area, exceptions_here, why, &is_over);
+    if (block != NULL) {
+        area->end -= of.slot;
+        area->left--;
+    }
+    if (is_over)
+        give_area(area);
     return block;
 }
 
@@ -268,7 +292,13 @@ struct block *block_make(struct exception_globals *(*exceptions_here)(void)) {
 }
 
 void block_keep(struct block *block) {
-    put(&kept, block);
+    enter();
+    lock_acquire(&lock);
+    block->next = kept;
+    kept = block;
+    store_relaxed(&preempt_counts.kept, preempt_counts.kept + 1);
+    lock_release(&lock);
+    leave();
 }
 
 void block_reset_state(const struct block *block) {
@@ -310,15 +340,15 @@ static bool is_known_version(void) {
 static const char *find_words(void) {
     void (*tls_info)(size_t *, size_t *);
     size_t tls = 0, alignment = 0;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     *(void **)&tls_info = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
     of.count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
     if (tls_info == NULL || of.count == NULL || !find_field("_thread_db_pthread_tid", &of.tid) ||
         !find_field("_thread_db_pthread_cancelhandling", &of.state))
         return "libc does not tell where its record of a thread has what";
     tls_info(&tls, &alignment);
-    of.slot = ((size_t)PTHREAD_STACK_MIN + tls + alignment + sizeof(struct block) + page - 1) / page * page;
-    of.stack = of.slot - sizeof(struct block);
+    tls += 2 * alignment; /* the thread pointer is aligned, and so is the end of libc's part */
+    of.slot = (tls + sizeof(struct block) + LINE - 1) / LINE * LINE;
+    of.stack = (size_t)PTHREAD_STACK_MIN + tls;
     return NULL;
 }
 
@@ -357,12 +387,13 @@ enum blocks_answer blocks_learn(struct exception_globals *(*exceptions_here)(voi
 }
 
 size_t blocks_mapped(void) {
-    return area.mapped;
+    return load_relaxed(&mapped);
 }
 
 /* Its memory stays: the caller may stand on one. */
 void blocks_fork_child(void) {
     lock_reset(&lock);
-    kept = failed = NULL;
+    kept = NULL;
+    areas = NULL;
     preempt_counts.kept = 0;
 }

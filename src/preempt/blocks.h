@@ -3,7 +3,8 @@
  *
  * A stillborn block is made by starting a kernel thread that leaves again at once, by a raw exit: past what libc does at a
  * thread's end. For libc it stays the block of a running thread: in its list, with thread-local variables and a handle. So
- * a later dlopen finds its thread-locals, and setuid() sees it. It costs memory alone.
+ * a later dlopen finds its thread-locals, and setuid() sees it. It costs memory alone, and only that of libc's part: the stack of its
+ * kernel thread lies where the next blocks will be.
  *
  * What libc must not notice:
  *

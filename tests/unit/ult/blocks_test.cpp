@@ -72,6 +72,47 @@ TEST_F(Blocks, SeemToRun) {
     EXPECT_EQ(pthread_kill(handle(block), 0), ESRCH);
 }
 
+// The memory of one is that of libc's part and its record: the stack on which it was made lies where the next ones are.
+TEST_F(Blocks, ShareTheirStack) {
+    if (ULT_EMULATED)
+        GTEST_SKIP() << "the emulator's own memory counts";
+    enum { BLOCKS = 320, RECORD_AND_LISTS = 2048 };
+    void (*tls_info)(std::size_t *, std::size_t *);
+    *reinterpret_cast<void **>(&tls_info) = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+    ASSERT_NE(tls_info, nullptr);
+    std::size_t size = 0, alignment = 0;
+    tls_info(&size, &alignment);
+    ASSERT_NE(make(), nullptr);
+    const std::size_t before = resident_bytes();
+    for (int i = 0; i < BLOCKS; i++)
+        ASSERT_NE(make(), nullptr);
+    EXPECT_LT((resident_bytes() - before) / BLOCKS, size + RECORD_AND_LISTS);
+}
+
+// So makers of different ones take different stacks.
+TEST_F(Blocks, AreMadeByManyAtOnce) {
+    enum { MAKERS = 4, EACH = 50 };
+    std::vector<void *> made[MAKERS];
+    std::vector<std::thread> makers;
+    for (auto &mine : made)
+        makers.emplace_back([&mine] {
+            for (int i = 0; i < EACH; i++)
+                mine.push_back(blocks_get());
+        });
+    for (std::thread &maker : makers)
+        maker.join();
+    std::set<pthread_t> handles;
+    for (const auto &mine : made)
+        for (void *block : mine) {
+            ASSERT_NE(block, nullptr);
+            blocks.push_back(block);
+            handles.insert(handle(block));
+            EXPECT_EQ(pthread_tryjoin_np(handle(block), nullptr), EBUSY);
+            EXPECT_EQ(pthread_kill(handle(block), 0), ESRCH);
+        }
+    EXPECT_EQ(handles.size(), static_cast<std::size_t>(MAKERS * EACH));
+}
+
 // One that was kept is made again.
 TEST_F(Blocks, AreMadeAgain) {
     void *block = make();
