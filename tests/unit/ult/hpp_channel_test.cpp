@@ -167,6 +167,7 @@ TEST_P(HppChannel, ClosingEndsSenders) {
     });
 }
 
+#if !defined(__clang__) || __clang_major__ >= 16 // before, it cannot compile libstdc++'s views
 // As many as are asked for, and not one more.
 TEST_P(HppChannel, ARangeReceivesWhatItIsAskedFor) {
     static_assert(std::ranges::input_range<thrum::channel<std::unique_ptr<int>>>);
@@ -214,6 +215,7 @@ TEST_P(HppChannel, ARangeWaitsForWhatIsNotThereYet) {
         sender.join();
     });
 }
+#endif
 
 ULT_OVER_WORKERS(HppChannel);
 
