@@ -82,7 +82,8 @@ int thrum_timer_start(thrum_timer_t *timer, uint64_t expiry, uint64_t period, vo
                       void *arg);
 
 /* Stops the timer: when this returns no call begins any more, and a running one has ended. The timer may then be started
- * again. Every started timer must be stopped, also one that has made its only call. One thread at a time may stop it.
+ * again. Every started timer must be stopped, also one that has made its only call. One thread at a time may stop it. This and
+ * thrum_timer_stop_until are no cancellation points.
  *
  * From: ULT, external.
  * Errors: EINVAL it has not been started; EDEADLK the caller is in `fn`: no further call begins, but another thread must

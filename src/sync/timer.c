@@ -18,8 +18,11 @@ struct program_timer {
     uint64_t period; /* 0: once */
     void (*fn)(void *);
     void *arg;
-    thrum_t caller; /* in `fn` now: by the thread itself, read by the thread that stops it */
+    /* The thread while it is in `fn`, else 0; with STOPPED, which the stopper adds, it does not enter `fn` again. */
+    uintptr_t call;
 };
+
+enum { STOPPED = 1 };
 
 _Static_assert(sizeof(struct program_timer) <= sizeof(thrum_timer_t), "thrum/time.h leaves room for it");
 
@@ -35,12 +38,21 @@ static uint64_t deadline_after(uint64_t last, uint64_t period) {
     return is_far ? UINT64_MAX : next;
 }
 
+/* False: it is stopped. The wait alone does not tell: it may have expired before the stopper set the event. */
+static bool begin_call(struct program_timer *timer) {
+    uintptr_t none = 0;
+    return cas_acq_rel(&timer->call, &none, (uintptr_t)thrum_self()); /* pairs with the stopper's fetch_or */
+}
+
+static void end_call(struct program_timer *timer) {
+    fetch_and_acq_rel(&timer->call, (uintptr_t)STOPPED); /* pairs with the stopper's fetch_or */
+}
+
 static void *run(void *arg) {
     struct program_timer *timer = arg;
-    while (thrum_event_wait_until(&timer->stop, timer->next) == ETIMEDOUT) {
-        store_relaxed(&timer->caller, thrum_self());
+    while (thrum_event_wait_until(&timer->stop, timer->next) == ETIMEDOUT && begin_call(timer)) {
         timer->fn(timer->arg);
-        store_relaxed(&timer->caller, NULL);
+        end_call(timer);
         if (timer->period == 0)
             break;
         timer->next = deadline_after(timer->next, timer->period);
@@ -69,7 +81,16 @@ int thrum_timer_start(thrum_timer_t *object, uint64_t expiry, uint64_t period, v
     timer->period = period;
     timer->fn = fn;
     timer->arg = arg;
+    timer->call = 0;
     return thrum_spawn(&timer->thread, &attr, run, timer);
+}
+
+/* No cancellation point: the caller's frames may hold the timer, which must not outlive them. */
+static int wait_for_end(thrum_t thread, uint64_t deadline) {
+    int enabled = thrum_set_cancel(0);
+    int error = thrum_join_until(thread, NULL, deadline);
+    thrum_set_cancel(enabled);
+    return error;
 }
 
 int thrum_timer_stop_until(thrum_timer_t *object, uint64_t deadline) {
@@ -77,7 +98,7 @@ int thrum_timer_stop_until(thrum_timer_t *object, uint64_t deadline) {
         return EINVAL;
     struct program_timer *timer = timer_of(object);
     thrum_t self = thrum_self();
-    bool is_within = self != NULL && self == load_relaxed(&timer->caller);
+    bool is_within = self != NULL && (uintptr_t)self == (load_relaxed(&timer->call) & ~(uintptr_t)STOPPED);
     if (!is_within && timer->thread == NULL)
         return EINVAL;
     if (!is_within &&
@@ -85,8 +106,9 @@ int thrum_timer_stop_until(thrum_timer_t *object, uint64_t deadline) {
         thrum_timer_init(object);
         return ESRCH;
     }
+    fetch_or_acq_rel(&timer->call, (uintptr_t)STOPPED); /* pairs with begin_call and end_call */
     thrum_event_set(&timer->stop);
-    int error = is_within ? EDEADLK : thrum_join_until(timer->thread, NULL, deadline);
+    int error = is_within ? EDEADLK : wait_for_end(timer->thread, deadline);
     if (error == 0)
         timer->thread = NULL;
     return error;

@@ -240,6 +240,42 @@ TEST_P(Cancel, NotInMutexesNorWhereItIsSwitchedOff) {
     EXPECT_EQ(had_it, 3);
 }
 
+// A stopper that is cancelled while it waits still stops the timer, whose memory may be the stopper's.
+TEST_P(Cancel, NotWhereATimerIsStopped) {
+    for (const bool has_deadline : {false, true}) {
+        thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
+        thrum_event_t end = THRUM_EVENT_INITIALIZER;
+        struct Call {
+            thrum_event_t *end;
+            std::atomic<bool> inside;
+        } call = {&end, {false}};
+        const auto wait = [](void *arg) {
+            static_cast<Call *>(arg)->inside = true;
+            thrum_event_wait(static_cast<Call *>(arg)->end);
+        };
+        ASSERT_EQ(thrum_timer_start(&timer, thrum_now(), 0, wait, &call), 0);
+        EXPECT_TRUE(eventually([&] { return call.inside.load(); }));
+
+        std::atomic<bool> stops{false}, has_stopped{false};
+        Victim stopper([&] {
+            stops = true;
+            EXPECT_EQ(has_deadline ? thrum_timer_stop_until(&timer, in_an_hour()) : thrum_timer_stop(&timer),
+                      0);
+            has_stopped = true;
+            thrum_testcancel();
+            ADD_FAILURE() << "cancellation is enabled again";
+        });
+        EXPECT_TRUE(eventually([&] { return stops.load(); }));
+        stopper.cancel();
+        thrum_sleep(THRUM_MS);
+        EXPECT_FALSE(has_stopped);
+        thrum_event_set(&end);
+        EXPECT_TRUE(stopper.was_cancelled());
+        EXPECT_TRUE(has_stopped);
+        EXPECT_EQ(thrum_timer_stop(&timer), has_stopped ? EINVAL : 0);
+    }
+}
+
 // Nor in readers-writer locks, at barriers, and where another runs the function of a thrum_once.
 TEST_P(Cancel, NotInLocksNorAtBarriers) {
     thrum_rwlock_t lock = THRUM_RWLOCK_INITIALIZER;

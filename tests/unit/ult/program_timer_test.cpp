@@ -154,6 +154,38 @@ TEST_P(ProgramTimer, OfExternalKernelThreads) {
 
 ULT_OVER_WORKERS(ProgramTimer);
 
+// On one worker without preemption, so that a call has either begun or not when the stopper looks.
+class ProgramTimerInTurn : public UltInTurn {};
+
+// Between the expiry and the call, too: in some rounds the timer's thread is runnable by then, behind the stopper.
+TEST_P(ProgramTimerInTurn, NoCallBeginsAfterAStopThatTimedOut) {
+    std::atomic<bool> over{false};
+    Light other([&over] {
+        while (!over)
+            thrum_yield();
+    });
+    for (int round = 0; round < 60; round++) {
+        Calls calls(thrum_now() + 200 * THRUM_US);
+        thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
+        ASSERT_EQ(thrum_timer_start(&timer, calls.first, 0, Calls::call, &calls), 0);
+        thrum_yield();
+        while (thrum_now() <= calls.first) {
+        }
+        for (int i = 0; i < round % 5; i++)
+            thrum_yield();
+        const int begun = calls.count;
+        const int error = thrum_timer_stop_until(&timer, 0);
+        EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << error;
+        if (error != 0) {
+            ASSERT_EQ(thrum_timer_stop(&timer), 0);
+        }
+        EXPECT_EQ(calls.count, begun) << "in round " << round;
+    }
+    over = true;
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, ProgramTimerInTurn, testing::Values(1U), name_of_workers);
+
 // --- thrum_suspend_until ----------------------------------------------------------------------------------
 
 class SuspendUntil : public Ult {};
