@@ -22,6 +22,12 @@ static struct {
     bool open; /* under both: there is a runtime whose workers may be added and stopped */
 } change = {.mutex = THRUM_MUTEX_INITIALIZER, .slots = THRUM_MUTEX_INITIALIZER};
 
+/* No cancellation point, also of threads for which locks are: a caller that has one of the two would never release it. */
+static void lock(thrum_mutex_t *mutex) {
+    mutex_lock_inside(enter(), mutex_of(mutex), TIMER_NEVER, false);
+    leave();
+}
+
 /* --- all at once -------------------------------------------------------------------------------------- */
 
 static void *first_loop(void *worker) {
@@ -121,8 +127,8 @@ int workers_start(uint32_t count, struct thrum_unit *primary) {
     }
     for (uint32_t i = 0; i < count; i++)
         worker_open(runtime.workers[i]);
-    thrum_mutex_lock(&change.mutex); /* external threads may be asking for a worker already */
-    thrum_mutex_lock(&change.slots);
+    lock(&change.mutex); /* external threads may be asking for a worker already */
+    lock(&change.slots);
     change.open = true;
     thrum_mutex_unlock(&change.slots);
     thrum_mutex_unlock(&change.mutex);
@@ -353,8 +359,8 @@ static int adopt(struct thrum_unit *primary) {
 
 /* The owner of the mutexes changes its unit meanwhile. */
 int workers_adopt(struct thrum_unit *primary) {
-    thrum_mutex_lock(&change.mutex);
-    thrum_mutex_lock(&change.slots);
+    lock(&change.mutex);
+    lock(&change.slots);
     int error = adopt(primary);
     if (error == 0) {
         store_relaxed(&mutex_of(&change.mutex)->owner, primary);
@@ -373,7 +379,7 @@ int thrum_worker_add_until(unsigned *number, uint64_t deadline) {
         return EPERM;
     if (thrum_mutex_lock_until(&change.mutex, deadline) != 0)
         return ETIMEDOUT;
-    thrum_mutex_lock(&change.slots);
+    lock(&change.slots);
     int error = change.open ? add(number) : ESRCH;
     thrum_mutex_unlock(&change.slots);
     thrum_mutex_unlock(&change.mutex);
@@ -400,11 +406,11 @@ int thrum_worker_stop(unsigned number) {
 
 /* Waits for a change that is under way; none begins any more. */
 void workers_close(void) {
-    thrum_mutex_lock(&change.mutex);
+    lock(&change.mutex);
     for (uint32_t i = 0; i < runtime.count; i++)
         if (is_unattended(i))
             stop(i, TIMER_NEVER);
-    thrum_mutex_lock(&change.slots);
+    lock(&change.slots);
     change.open = false;
 }
 
