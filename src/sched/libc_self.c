@@ -194,6 +194,11 @@ __attribute__((visibility("default"))) int pthread_sigqueue(pthread_t thread, in
 
 /* --- its clock ---------------------------------------------------------------------------------------- */
 
+/* The clock of a kernel thread whose id is known may be behind the last reading. By less than this, a signal handler has
+ * read it since the caller's answer came: the last reading is repeated. By more, the id was that of another kernel thread,
+ * which has ended: the clock continues from the last reading. */
+enum { REUSED_NS = 1000000000 };
+
 /* Reads the kernel thread's clock as one of the unit. The caller is inside, so that kernel thread and time belong together. */
 static int read_units_clock(struct thrum_unit *self, struct timespec *time) {
     struct unit_clock *clock = self->is_primary ? &primary_clock : &unit_head_of(self)->clock;
@@ -201,15 +206,16 @@ static int read_units_clock(struct thrum_unit *self, struct timespec *time) {
     const int answer = libc.gettime(CLOCK_THREAD_CPUTIME_ID, time);
     if (answer != 0)
         return answer;
-    /* The kernel gives the id of a kernel thread that has ended to another, whose clock may be behind. */
-    const bool is_same =
-        self->clocked == thread && (int64_t)(clock_ns(time) + clock->ahead - clock->last) >= 0;
-    if (!is_same) {
+    const uint64_t now = clock_ns(time) + clock->ahead;
+    const int64_t behind = (int64_t)(clock->last - now);
+    if (self->clocked != thread || behind >= REUSED_NS) {
         clock->ahead = self->clocked != 0 ? clock->last - clock_ns(time) : 0;
+        clock->last = clock_ns(time) + clock->ahead;
         self->clocked = thread;
         store_relaxed(&self->extras, true);
+    } else if (behind < 0) {
+        clock->last = now;
     }
-    clock->last = clock_ns(time) + clock->ahead;
     *time = timer_spec(clock->last);
     return 0;
 }

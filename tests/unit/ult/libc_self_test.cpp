@@ -236,9 +236,25 @@ TEST_P(OwnClock, ContinuesWhereAnIdIsReused) {
         constexpr int64_t kSecond = 1000000000;
         const int64_t before = read_ns(CLOCK_THREAD_CPUTIME_ID);
         thrum_nopreempt_begin();
-        inside_clock_was(before + kSecond);
-        EXPECT_GE(read_ns(CLOCK_THREAD_CPUTIME_ID), before + kSecond);
-        EXPECT_LT(read_ns(CLOCK_THREAD_CPUTIME_ID), before + 2 * kSecond);
+        inside_clock_was(before + 2 * kSecond);
+        EXPECT_GE(read_ns(CLOCK_THREAD_CPUTIME_ID), before + 2 * kSecond);
+        EXPECT_LT(read_ns(CLOCK_THREAD_CPUTIME_ID), before + 3 * kSecond);
+        thrum_nopreempt_end();
+    });
+}
+
+// A signal handler has read the clock between the kernel's answer and the comparison: its reading is later than the answer.
+TEST_P(OwnClock, IsNotAdvancedByReadingsOfHandlers) {
+    in_ult([] {
+        constexpr int64_t kLater = 500000000;
+        const int64_t before = read_ns(CLOCK_THREAD_CPUTIME_ID);
+        thrum_nopreempt_begin();
+        for (int i = 0; i < 2; i++) {
+            inside_clock_was(before + kLater);
+            EXPECT_EQ(read_ns(CLOCK_THREAD_CPUTIME_ID), before + kLater) << "it does not run backwards";
+            inside_clock_was(before);
+            EXPECT_LT(read_ns(CLOCK_THREAD_CPUTIME_ID), before + kLater) << "nothing is left of it";
+        }
         thrum_nopreempt_end();
     });
 }
