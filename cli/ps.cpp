@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -258,6 +259,13 @@ Json Look::json_resources() const {
 }
 
 Json Look::json_workers() const {
+    std::set<std::uint32_t> silent;
+    const auto note = [](void *to, const struct inspect_worker *worker) {
+        static_cast<std::set<std::uint32_t> *>(to)->insert(worker->number);
+        return true;
+    };
+    inspect_silent_workers(&source_, note, &silent);
+
     Json list = Json::array();
     const auto add = [](void *to, const struct inspect_worker *worker) {
         const bool runs = worker->state == INSPECT_AT_WORK;
@@ -273,11 +281,12 @@ Json Look::json_workers() const {
                                             {"migrations", worker->migrations},
                                             {"queued", worker->queued},
                                             {"ticks", inspect_ticks_word(worker->ticks)},
-                                            {"since_tick", since_tick},
-                                            {"no_tick", worker->is_silent}});
+                                            {"since_tick", since_tick}});
         return true;
     };
     inspect_workers(&source_, add, &list);
+    for (Json &worker : list)
+        worker["no_tick"] = silent.count(worker["worker"].get<std::uint32_t>()) != 0;
     return list;
 }
 

@@ -383,8 +383,9 @@ int thrum_stack_used(thrum_t thread, size_t *used, size_t *size);
 /* Writes to the file descriptor what all workers and threads do. For each thread: its state, what it waits for and which
  * thread holds that, its worker or pool, priority, stack use and function. Cycles of owners and joiners that wait for each
  * other are reported as deadlocks. Prints at most `most` threads, 0: all. The others keep running: each line is true by
- * itself, but the lines are not one snapshot. Needs 16 KiB of the caller's stack. `thrum ps` reports the same of another
- * process, with symbol names and backtraces.
+ * itself, but the lines are not one snapshot. Needs 16 KiB of the caller's stack. It uses one file descriptor at a time for
+ * /proc/self/task/TID/status of each worker with ticks. The kernel thread sleeps for 2 ms before each cycle is reported, and
+ * once before workers without ticks are. `thrum ps` reports the same of another process, with symbol names and backtraces.
  *
  *     static void on_quit(int signal) {
  *         (void)signal;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads that wait for each other. Each waits for at most one, so following the chain finds every cycle. */
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "inspect/inspect.h"
+#include "os/syscall.h"
 
 enum { REST_NS = 2000000 };
 
@@ -50,7 +52,7 @@ size_t inspect_cycle(struct inspect_search *search, const struct inspect_thread 
     if (thread->state != INSPECT_WAITS || thread->owner == 0 ||
         follow(search, thread->handle, members, max, &sum, has_deadline) == 0)
         return 0;
-    nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+    sys(SYS_nanosleep, &(struct timespec){.tv_nsec = REST_NS}, NULL);
     size_t length = follow(search, thread->handle, members, max, &again, has_deadline);
     return sum == again ? length : 0;
 }

@@ -54,7 +54,7 @@ enum inspect_worker_state {
     INSPECT_RELIEF
 };
 
-/* What interrupts a worker so that its threads take turns. */
+/* What interrupts a worker at the end of a time slice. */
 enum inspect_ticks {
     INSPECT_TICKS_NONE, /* no preemption */
     INSPECT_TICKS_OFF,  /* it searches or sleeps */
@@ -98,10 +98,10 @@ struct inspect_worker {
     enum inspect_ticks ticks;
     uint64_t
         since_tick; /* ns since the last one, or since they were turned on; 0: they are not on, or it is not known */
-    /* They are on, none has come for INSPECT_SILENCE_NS, and the thread that it runs may be preempted: others do not
-     * get their turns. */
+    /* They are on, none has come for INSPECT_SILENCE_NS, and the thread that it runs may be preempted: it is not preempted
+     * at the end of its time slice. By one look; inspect_silent_workers takes two. */
     bool is_silent;
-    char kernel_state; /* as in proc_pid_stat(5) if it is silent; 0: not known */
+    char kernel_state; /* as in proc_pid_stat(5) if ticks are on; 0: not known */
 };
 
 /* What preemption and blocking calls have in reserve, and use. */
@@ -134,6 +134,10 @@ const char *inspect_check(const struct inspect_source *source);
 /* Calls `tell` for each; false from it ends that. False: there is no runtime. `summary` may be NULL. */
 bool inspect_workers(const struct inspect_source *source,
                      bool (*tell)(void *context, const struct inspect_worker *worker), void *context);
+
+/* Likewise for each that is silent, at two looks with one pause in between. There is no pause if none is at the first. */
+bool inspect_silent_workers(const struct inspect_source *source,
+                            bool (*tell)(void *context, const struct inspect_worker *worker), void *context);
 bool inspect_threads(const struct inspect_source *source, struct inspect_summary *summary,
                      bool (*tell)(void *context, const struct inspect_thread *thread), void *context);
 

@@ -340,8 +340,6 @@ static const char *silence_of(const struct inspect_worker *worker) {
 static bool print_silence(void *context, const struct inspect_worker *worker) {
     const struct printing *printing = context;
     struct text text = {.length = 0};
-    if (!worker->is_silent)
-        return true;
     text_add(&text, "NO TICK: worker ");
     text_add_number(&text, worker->number);
     text_add(&text, " has had none for ");
@@ -358,7 +356,7 @@ static bool print_silence(void *context, const struct inspect_worker *worker) {
 }
 
 static void print_findings(struct printing *printing, const struct inspect_summary *summary) {
-    inspect_workers(printing->source, print_silence, printing);
+    inspect_silent_workers(printing->source, print_silence, printing);
     inspect_threads(printing->source, NULL, print_cycle, printing);
     if (!printing->search.is_whole)
         print_line(printing,

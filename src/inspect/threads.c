@@ -2,8 +2,11 @@
 /* See inspect.h. Everything is read by copying, as it may be freed or reused at any time: no value that was read is
  * trusted without bounds. */
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "inspect/view.h"
+#include "os/syscall.h"
 
 enum { CHUNKS_MAX = 1 << 20, UNITS_AT_ONCE = 16 };
 
@@ -141,6 +144,43 @@ bool inspect_workers(const struct inspect_source *source,
         if (describe_worker(&view, i, &worker) && !tell(context, &worker))
             break;
     }
+    return true;
+}
+
+static void look_again_later(void) {
+    sys(SYS_nanosleep, &(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* Which ones seem silent, a bit each; the kernel is not asked. */
+static bool note_silent(struct view view, uint64_t silent[WORKERS_MAX / 64]) {
+    struct inspect_source source = *view.source;
+    struct inspect_worker worker;
+    bool is_any = false;
+    source.kernel_thread = NULL;
+    view.source = &source;
+    for (uint32_t i = 0; i < view.workers; i++)
+        if (describe_worker(&view, i, &worker) && worker.is_silent) {
+            silent[i / 64] |= UINT64_C(1) << i % 64;
+            is_any = true;
+        }
+    return is_any;
+}
+
+/* Twice: the ticks may have been turned on just now, and the time not been noted yet. */
+bool inspect_silent_workers(const struct inspect_source *source,
+                            bool (*tell)(void *context, const struct inspect_worker *worker), void *context) {
+    struct view view;
+    struct inspect_worker worker;
+    uint64_t silent[WORKERS_MAX / 64] = {0};
+    if (!view_open(&view, source))
+        return false;
+    if (!note_silent(view, silent))
+        return true;
+    look_again_later();
+    for (uint32_t i = 0; i < view.workers; i++)
+        if (silent[i / 64] >> i % 64 & 1 && describe_worker(&view, i, &worker) && worker.is_silent &&
+            !tell(context, &worker))
+            break;
     return true;
 }
 

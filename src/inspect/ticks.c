@@ -3,7 +3,8 @@
 #include "inspect/view.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "os/file.h"
 
 /* The least silence that a slice of the longest periods cannot explain: two of them. */
 static uint64_t longest_silence(const struct tick *tick) {
@@ -39,14 +40,6 @@ static enum inspect_ticks ticks_of(const struct tick *tick) {
     }
 }
 
-/* The ticks may have been turned on just now, and the time not been noted yet. */
-static bool is_as_before(const struct view *view, uint64_t worker, const struct tick *before) {
-    struct tick now;
-    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    return memory_field(view->source, worker, struct worker, tick, &now) && now.state == before->state &&
-           now.last.came == before->last.came && now.last.at == before->last.at;
-}
-
 void view_ticks(const struct view *view, uint64_t worker, struct inspect_worker *told) {
     const struct inspect_source *source = view->source;
     struct tick tick;
@@ -63,18 +56,11 @@ void view_ticks(const struct view *view, uint64_t worker, struct inspect_worker 
     if (source->now > tick.last.at && tick.last.at != 0)
         told->since_tick = source->now - tick.last.at;
     told->is_silent = told->state == INSPECT_AT_WORK && told->since_tick > longest_silence(&tick) &&
-                      may_be_preempted(view, told->current) && is_as_before(view, worker, &tick);
+                      may_be_preempted(view, told->current);
     told->kernel_state = thread.state;
 }
 
 /* --- of a kernel thread ------------------------------------------------------------------------------- */
-
-static uint64_t hexadecimal(const char *at) {
-    uint64_t value = 0;
-    for (const char *digit; *at != '\0' && (digit = strchr("0123456789abcdef", *at)) != NULL; at++)
-        value = value << 4 | (uint64_t)(digit - "0123456789abcdef");
-    return value;
-}
 
 bool inspect_parse_status(const char *status, struct inspect_kernel_thread *told) {
     static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
@@ -82,6 +68,6 @@ bool inspect_parse_status(const char *status, struct inspect_kernel_thread *told
     if (at == NULL || mask == NULL)
         return false;
     told->state = at[sizeof state - 1];
-    told->blocked = hexadecimal(mask + sizeof blocked - 1);
+    told->blocked = file_hexadecimal(mask + sizeof blocked - 1);
     return true;
 }
