@@ -16,6 +16,91 @@ void abt_thread_cache_flush(void) {
     abt_cache.count = 0;
 }
 
+/* --- with preemption -------------------------------------------------------------------------------------- */
+
+/* A thread ends in a region or on its host, where nothing is preempted. If that called free(), it could wait in the kernel for a
+ * lock of malloc's whose holder is preempted and needs this stream. So descriptors do not go back to malloc before ABT_finalize: a
+ * stream keeps up to SPARE_MAX, and the rest is in `spare`. A creator takes them from there before it calls calloc(). */
+enum { SPARE_MAX = 64 };
+
+static struct {
+    struct abt_spin lock;
+    struct abt_thread *first; /* under lock */
+} spare;
+
+/* Of the caller's stream; NULL: none. Inside. */
+static struct abt_stream *keeper(const struct worker *worker) {
+    return worker != NULL ? abt_stream_on(worker) : NULL;
+}
+
+static struct abt_thread *take(struct abt_thread **first) {
+    struct abt_thread *thread = *first;
+    if (thread != NULL)
+        *first = thread->next;
+    return thread;
+}
+
+static void put(struct abt_thread **first, struct abt_thread *thread) {
+    thread->next = *first;
+    *first = thread;
+}
+
+static struct abt_thread *get_spare(void) {
+    struct abt_stream *stream = keeper(enter());
+    struct abt_thread *thread = stream != NULL ? take(&stream->spare) : NULL;
+    if (thread != NULL) {
+        stream->spare_count--;
+    } else {
+        abt_spin_acquire(&spare.lock);
+        thread = take(&spare.first);
+        struct abt_thread *more;
+        while (stream != NULL && stream->spare_count < SPARE_MAX / 2 && (more = take(&spare.first)) != NULL) {
+            put(&stream->spare, more);
+            stream->spare_count++;
+        }
+        abt_spin_release(&spare.lock);
+    }
+    leave();
+    return thread;
+}
+
+static void put_spare(struct abt_thread *thread) {
+    struct abt_stream *stream = keeper(enter());
+    if (stream != NULL && stream->spare_count < SPARE_MAX) {
+        put(&stream->spare, thread);
+        stream->spare_count++;
+    } else {
+        abt_spin_acquire(&spare.lock);
+        put(&spare.first, thread);
+        for (; stream != NULL && stream->spare_count > SPARE_MAX / 2; stream->spare_count--)
+            put(&spare.first, take(&stream->spare));
+        abt_spin_release(&spare.lock);
+    }
+    leave();
+}
+
+void abt_spare_drop(struct abt_stream *stream) {
+    struct abt_thread **first = stream != NULL ? &stream->spare : &spare.first, *thread;
+    while ((thread = take(first)) != NULL)
+        free(thread);
+    if (stream != NULL)
+        stream->spare_count = 0;
+}
+
+struct abt_thread *abt_descriptor_get_slow(void) {
+    struct abt_thread *thread = __builtin_expect(abt.preempts, 0) ? get_spare() : NULL;
+    return thread != NULL ? thread : calloc(1, sizeof *thread);
+}
+
+void abt_descriptor_put_slow(struct abt_thread *thread) {
+    if (__builtin_expect(abt.preempts, 0))
+        put_spare(thread);
+    else
+        free(thread);
+}
+
+/* --- attributes and units --------------------------------------------------------------------------------- */
+
 void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr *attr) {
     thread->stack_size = attr->stack_size;
     thread->stack = attr->stack;

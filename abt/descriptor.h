@@ -3,12 +3,10 @@
 #ifndef ABT_DESCRIPTOR_H
 #define ABT_DESCRIPTOR_H
 
-#include <stdlib.h>
-
 #include "layer.h"
 
 /* What this kernel thread keeps for later use, as many as Argobots does. With preemption none: these would be kept by thread control
- * blocks, which change. */
+ * blocks, which change. Streams keep them then (descriptor.c). */
 enum { ABT_CACHE_MAX = 4096 };
 struct abt_cache {
     struct abt_thread *first;
@@ -17,6 +15,9 @@ struct abt_cache {
 extern __thread struct abt_cache abt_cache __attribute__((visibility("hidden")));
 
 void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr *attr);
+/* What this kernel thread keeps is used up, or may not take another. */
+struct abt_thread *abt_descriptor_get_slow(void);
+void abt_descriptor_put_slow(struct abt_thread *thread);
 /* Of one that has_more. */
 void abt_thread_clear(struct abt_thread *thread);
 
@@ -29,7 +30,7 @@ static inline struct abt_thread *abt_descriptor_get(void) {
         abt_cache.count--;
     }
     leave();
-    return __builtin_expect(thread != NULL, 1) ? thread : calloc(1, sizeof *thread);
+    return __builtin_expect(thread != NULL, 1) ? thread : abt_descriptor_get_slow();
 }
 
 static inline void abt_descriptor_put(struct abt_thread *thread) {
@@ -41,7 +42,7 @@ static inline void abt_descriptor_put(struct abt_thread *thread) {
     }
     leave();
     if (__builtin_expect(!keep, 0))
-        free(thread);
+        abt_descriptor_put_slow(thread);
 }
 
 static inline void abt_descriptor_delete(struct abt_thread *thread) {

@@ -135,6 +135,8 @@ void *abt_thread_entry(void *arg) {
         self->fn(self->arg);
         if (__builtin_expect(load_relaxed(&self->flags) & ABT_FLAG_GUARDED, 0))
             abt_guard_clear(self);
+        if (__builtin_expect(abt.preempts, 0))
+            abt_values_delete_early(self);
         if (__builtin_expect(self->kind == ABT_KIND_MAIN, 0)) { /* its host is its worker's own loop */
             abt_thread_cache_flush();
             abt_thread_terminate(self);
@@ -150,6 +152,7 @@ void abt_thread_exits(void *thread) {
     struct abt_thread *self = thread;
     if (load_relaxed(&self->flags) & ABT_FLAG_GUARDED)
         abt_guard_clear(self);
+    abt_values_delete_early(self);
     const struct worker *worker = enter();
     end_by_host(abt_of_unit(worker->loop), ABT_LEFT_ENDED, self, NULL);
 }

@@ -86,6 +86,11 @@ void abt_values_delete(struct abt_thread *thread) {
     }
 }
 
+void abt_values_delete_early(struct abt_thread *self) {
+    if (abt.preempts && !(load_relaxed(&self->flags) & ABT_FLAG_NAMED))
+        abt_values_delete(self);
+}
+
 ABT_EXPORT int ABT_key_set(ABT_key key, void *value) {
     ABT_CHECK_HANDLE(key, ABT_ERR_INV_KEY);
     ABT_CHECK(load_relaxed(&abt.is_on), ABT_ERR_UNINITIALIZED);

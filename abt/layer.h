@@ -190,6 +190,8 @@ void abt_thread_delete(struct abt_thread *thread);
 void abt_thread_dissociate(struct abt_thread *thread);
 /* The caller's memory for descriptors that it keeps goes back. */
 void abt_thread_cache_flush(void);
+/* With preemption: what a stream that has ended keeps of them; NULL: what no stream keeps, when none is left. */
+void abt_spare_drop(struct abt_stream *stream);
 uint64_t abt_thread_id(struct abt_thread *thread);
 /* Of a pool of the program's: its unit handle there. 0 or an error. */
 int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool);
@@ -546,6 +548,8 @@ struct abt_stream {
         struct thrum_unit *unit; /* NULL: none */
         size_t stack_size;       /* that its threads ask for */
     } others[ABT_OTHER_UNITS_KEPT];
+    struct abt_thread *spare; /* descriptors (descriptor.c), as the next; on its worker alone, inside */
+    uint32_t spare_count;
 };
 
 static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
@@ -576,6 +580,8 @@ void abt_dump(struct abt_stream *stream);
 
 /* key.c: calls the destructors. */
 void abt_values_delete(struct abt_thread *thread);
+/* With preemption, at the end of an unnamed thread, which calls it: there free() may be preempted. On its host it may not. */
+void abt_values_delete_early(struct abt_thread *self);
 int abt_values_set(struct abt_thread *thread, ABT_key key, void *value);
 int abt_values_get(struct abt_thread *thread, ABT_key key, void **value);
 

@@ -213,6 +213,7 @@ ABT_EXPORT int ABT_self_exit(void) {
     if (error != ABT_SUCCESS)
         return error;
     ABT_CHECK(!(self->flags & ABT_FLAG_PRIMARY) && self->kind != ABT_KIND_MAIN, ABT_ERR_INV_THREAD);
+    abt_values_delete_early(self);
     abt_leave(ABT_LEFT_EXITED, 0, NULL);
     return ABT_ERR_OTHER; /* not reached */
 }

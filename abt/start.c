@@ -167,6 +167,7 @@ static void stop(void) {
     stop_core();
     abt_thread_delete(primary);
     abt_thread_cache_flush();
+    abt_spare_drop(NULL);
 }
 
 /* Any thread may undo an ABT_init that was not the first. */

@@ -203,6 +203,7 @@ int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct ab
 void abt_stream_delete(struct abt_stream *stream) {
     delist(stream);
     release(stream->sched);
+    abt_spare_drop(stream);
     free(stream);
 }
 

@@ -259,6 +259,45 @@ TEST_P(PreemptMixture, NothingIsLostInAMixture) {
     OK(ABT_mutex_free(&mutex));
 }
 
+// An unnamed thread ends on one that may not be preempted, whatever lock of malloc's a preempted one holds.
+TEST_F(Preempt, UnnamedThreadsEndWhileOthersHoldMallocsLocks) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    constexpr int kMakers = 6, kRounds = 100;
+    ABT_key key;
+    OK(ABT_key_create(std::free, &key));
+    std::atomic<int> ended{0};
+    auto child = [&] {
+        OK(ABT_self_set_specific(key, std::malloc(2000)));
+        void *block = std::malloc(3000); // larger than what malloc keeps without a lock
+        std::free(block);
+        ended++;
+    };
+    auto maker = [&] {
+        std::vector<void *> blocks(32);
+        for (int round = 0; round < kRounds; round++) {
+            OK(ABT_thread_create(pool, call<decltype(child)>, &child, ABT_THREAD_ATTR_NULL, nullptr));
+            for (std::size_t i = 0; i < 3 * blocks.size(); i++) {
+                void *&block = blocks[i % blocks.size()];
+                std::free(block);
+                block = std::malloc(2000 + 100 * (i % 7));
+            }
+        }
+        for (void *block : blocks)
+            std::free(block);
+    };
+    std::vector<ABT_thread> makers;
+    for (int i = 0; i < kMakers; i++)
+        makers.push_back(start(pool, maker));
+    for (ABT_thread &thread : makers)
+        OK(ABT_thread_free(&thread));
+    while (ended < kMakers * kRounds)
+        OK(ABT_thread_yield());
+    EXPECT_EQ(ended, kMakers * kRounds);
+    OK(ABT_key_free(&key));
+}
+
 INSTANTIATE_TEST_SUITE_P(Streams, PreemptMixture, testing::Values(1, 2, 4, 8));
 
 TEST_F(Preempt, WhatCannotBeIsAnError) {
