@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "descriptor.h"
+#include "pool.h"
 
 __thread struct abt_cache abt_cache __attribute__((visibility("hidden")));
 
@@ -123,10 +124,12 @@ static void give_unit_back(struct abt_thread *thread) {
     if (pool == NULL)
         return;
     abt_units_remove(thread->unit_handle);
+    abt_pool_call_begin();
     if (pool->type == ABT_POOL_OLD)
         pool->def.old.u_free(&thread->unit_handle);
     else
         pool->def.free_unit(abt_pool_handle(pool), thread->unit_handle);
+    abt_pool_call_end();
     thread->unit_pool = NULL;
 }
 
@@ -135,6 +138,21 @@ static inline void set_pool(struct abt_thread *thread, struct abt_pool *pool) {
     thread->pool = pool;
     if (__builtin_expect(abt.preempts, 0) && thread->unit != NULL)
         abt_preempt_set(thread);
+}
+
+/* By the program's function. */
+static ABT_unit make_unit_handle(struct abt_thread *thread, struct abt_pool *pool) {
+    ABT_thread handle = abt_handle(thread);
+    ABT_unit unit;
+    abt_pool_call_begin();
+    if (pool->type == ABT_POOL_NEW)
+        unit = pool->def.create_unit(abt_pool_handle(pool), handle);
+    else if (abt_is_tasklet(thread) && pool->def.old.u_create_from_task != NULL)
+        unit = pool->def.old.u_create_from_task(handle);
+    else
+        unit = pool->def.old.u_create_from_thread(handle);
+    abt_pool_call_end();
+    return unit;
 }
 
 int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
@@ -146,13 +164,7 @@ int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
     }
     ABT_unit unit = ABT_UNIT_NULL;
     if (pool->type != ABT_POOL_OURS) {
-        ABT_thread handle = abt_handle(thread);
-        if (pool->type == ABT_POOL_NEW)
-            unit = pool->def.create_unit(abt_pool_handle(pool), handle);
-        else if (abt_is_tasklet(thread) && pool->def.old.u_create_from_task != NULL)
-            unit = pool->def.old.u_create_from_task(handle);
-        else
-            unit = pool->def.old.u_create_from_thread(handle);
+        unit = make_unit_handle(thread, pool);
         if (abt_is_null(unit))
             return ABT_ERR_UNIT;
     }

@@ -144,6 +144,8 @@ struct abt_thread {
     void *migrated_arg;
     struct abt_sched *sched; /* whose function it runs; NULL: none */
     uint32_t slice;          /* us, as its attribute says; 0: its pool's */
+    uint32_t
+        preempt_offs; /* it is not preempted while it is not 0 (preempt.c); by itself, read by any thread */
     /* as a host: */
     struct abt_thread *tasklet;    /* that runs on its stack now */
     uint32_t left;                 /* enum abt_left: by `guest`; WAITING while one runs */
@@ -289,6 +291,17 @@ void abt_preempt_set(struct abt_thread *thread);
 /* From here it is not preempted, until abt_preempt_set. */
 static inline void abt_preempt_hold(struct thrum_unit *unit) {
     store_relaxed(&unit->preempt, (uint8_t)THRUM_PREEMPT_NONE);
+}
+/* The caller's thread is not preempted in between, whatever its pool becomes. They nest. */
+void abt_preempt_off_slow(struct abt_thread *self);
+void abt_preempt_on_slow(struct abt_thread *self);
+static inline void abt_preempt_off(struct abt_thread *self) {
+    if (__builtin_expect(abt.preempts, 0))
+        abt_preempt_off_slow(self);
+}
+static inline void abt_preempt_on(struct abt_thread *self) {
+    if (__builtin_expect(abt.preempts, 0))
+        abt_preempt_on_slow(self);
 }
 /* What thrum_abt_set_preempt and the environment say, to the core. */
 void abt_preempt_configure(struct thrum_preempt_config *config);
@@ -558,15 +571,25 @@ static inline struct abt_stream *abt_stream_of(ABT_xstream handle) {
 static inline ABT_xstream abt_stream_handle(struct abt_stream *stream) {
     return (ABT_xstream)(void *)stream;
 }
-/* By the worker's number; NULL: not a stream's. Read on that worker alone: thrum_spawn orders it. */
+/* By the worker's number; NULL: not a stream's. Read on that worker alone, inside or by a unit that is not preempted: thrum_spawn
+ * orders it. */
 extern struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
 static inline struct abt_stream *abt_stream_on(const struct worker *worker) {
     return load_relaxed(&abt_stream_of_worker[worker->id]);
 }
-/* The one that runs the caller; NULL: external. */
+/* stream.c: with preemption. */
+struct abt_stream *abt_stream_preempts_here(void);
+/* The one that runs the caller; NULL: external. With preemption the caller may run on another when this returns, and the stream may
+ * have ended: only a caller that is inside, or a host, may look into it. */
 static inline struct abt_stream *abt_stream_here(void) {
+    if (__builtin_expect(abt.preempts, 0))
+        return abt_stream_preempts_here();
     const struct worker *worker = worker_here();
     return worker != NULL ? abt_stream_on(worker) : NULL;
+}
+/* The one whose main thread `host` is; NULL: none. From: `host`, or a tasklet on it. A main thread is bound and is not preempted. */
+static inline struct abt_stream *abt_stream_of_main(const struct abt_thread *host) {
+    return host != NULL && host->kind == ABT_KIND_MAIN ? abt_stream_here() : NULL;
 }
 int abt_stream_new(struct abt_sched *sched, int rank, bool is_primary, struct abt_stream **stream);
 void abt_stream_delete(struct abt_stream *stream);

@@ -84,11 +84,13 @@ struct abt_thread *abt_pool_pop(struct abt_pool *pool, ABT_pool_context context)
 }
 
 bool abt_pool_is_empty(struct abt_pool *pool) {
-    switch (pool->type) {
-    case ABT_POOL_OURS: return abt_list_count(pool) == 0;
-    case ABT_POOL_OLD: return pool->def.old.p_get_size(abt_pool_handle(pool)) == 0;
-    default: return pool->def.is_empty(abt_pool_handle(pool));
-    }
+    if (__builtin_expect(pool->type == ABT_POOL_OURS, 1))
+        return abt_list_count(pool) == 0;
+    abt_pool_call_begin();
+    bool is_empty = pool->type == ABT_POOL_OLD ? pool->def.old.p_get_size(abt_pool_handle(pool)) == 0
+                                               : pool->def.is_empty(abt_pool_handle(pool));
+    abt_pool_call_end();
+    return is_empty;
 }
 
 bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
@@ -96,11 +98,15 @@ bool abt_pool_is_empty_for_sure(struct abt_pool *pool) {
 }
 
 static size_t ready(struct abt_pool *pool) {
-    switch (pool->type) {
-    case ABT_POOL_OURS: return abt_list_count(pool);
-    case ABT_POOL_OLD: return pool->def.old.p_get_size(abt_pool_handle(pool));
-    default: return pool->def.get_size != NULL ? pool->def.get_size(abt_pool_handle(pool)) : SIZE_MAX;
-    }
+    if (pool->type == ABT_POOL_OURS)
+        return abt_list_count(pool);
+    size_t (*get_size)(ABT_pool) = pool->type == ABT_POOL_OLD ? pool->def.old.p_get_size : pool->def.get_size;
+    if (get_size == NULL)
+        return SIZE_MAX;
+    abt_pool_call_begin();
+    size_t size = get_size(abt_pool_handle(pool));
+    abt_pool_call_end();
+    return size;
 }
 
 int32_t abt_pool_blocked(const struct abt_pool *pool) {

@@ -9,7 +9,7 @@
 /* pool.c: without functions yet. NULL without memory. */
 struct abt_pool *abt_pool_make(bool automatic);
 
-/* Around a call of the program's functions, which may lock: a caller that is preempted meanwhile could keep the host that calls them
+/* Around a call of the program's functions, but for those that wait, as they may lock: a caller that is preempted meanwhile could keep the host that calls them
  * next waiting in the kernel. Unchecked: it depends on what ABT_init was told. */
 INSIDE_UNCHECKED static inline void abt_pool_call_begin(void) {
     if (__builtin_expect(abt.preempts, 0))

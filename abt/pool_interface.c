@@ -100,8 +100,8 @@ ABT_EXPORT int ABT_pool_get_total_size(ABT_pool pool, size_t *size) {
 /* A host that polls lets others have the CPU, and timers their turn. */
 static struct abt_thread *pop(struct abt_pool *pool, ABT_pool_context context) {
     struct abt_thread *thread = abt_pool_pop(pool, context);
-    struct abt_stream *stream = thread == NULL ? abt_stream_here() : NULL;
-    if (stream != NULL && stream->main == abt_host_here() && ++stream->idle_polls % 32 == 0)
+    struct abt_stream *stream = thread == NULL ? abt_stream_of_main(abt_host_here()) : NULL;
+    if (stream != NULL && ++stream->idle_polls % 32 == 0)
         front_breathe();
     return thread;
 }
@@ -135,10 +135,12 @@ ABT_EXPORT int ABT_pool_pop_threads_ex(ABT_pool handle, ABT_thread *threads, siz
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_POOL);
     struct abt_pool *pool = abt_pool_of(handle);
     if (pool->type == ABT_POOL_NEW && pool->def.pop_many != NULL) {
-        if (len > 0)
-            pool->def.pop_many(handle, threads, len, num, pool_ctx);
-        else
-            *num = 0;
+        *num = 0;
+        if (len == 0)
+            return ABT_SUCCESS;
+        abt_pool_call_begin();
+        pool->def.pop_many(handle, threads, len, num, pool_ctx);
+        abt_pool_call_end();
         return ABT_SUCCESS;
     }
     ABT_CHECK(pool->type != ABT_POOL_NEW, ABT_ERR_POOL);
@@ -154,9 +156,7 @@ ABT_EXPORT int ABT_pool_pop_threads(ABT_pool pool, ABT_thread *threads, size_t l
 
 /* Other work for the caller's stream ends the wait too. */
 static struct abt_thread *pop_until(struct abt_pool *pool, uint64_t deadline, ABT_pool_context context) {
-    struct abt_stream *stream = abt_stream_here();
-    if (stream != NULL && stream->main != abt_host_here())
-        stream = NULL;
+    struct abt_stream *stream = abt_stream_of_main(abt_host_here());
     for (bool has_slept = false;; has_slept = true) {
         struct abt_thread *thread = abt_pool_pop(pool, context);
         if (has_slept)
@@ -224,7 +224,10 @@ ABT_EXPORT int ABT_pool_remove(ABT_pool handle, ABT_unit unit) {
         return thread->pool == pool && abt_pool_take(pool, thread) ? ABT_SUCCESS : ABT_ERR_POOL;
     }
     ABT_CHECK(pool->type == ABT_POOL_OLD && pool->def.old.p_remove != NULL, ABT_ERR_POOL);
-    return pool->def.old.p_remove(handle, unit);
+    abt_pool_call_begin();
+    int error = pool->def.old.p_remove(handle, unit);
+    abt_pool_call_end();
+    return error;
 }
 
 /* --- putting in ------------------------------------------------------------------------------------- */
@@ -332,17 +335,21 @@ static int print_all(ABT_pool handle, struct print *with) {
         return print_list(pool, with);
     if (pool->type == ABT_POOL_OLD) {
         ABT_CHECK(pool->def.old.p_print_all != NULL, ABT_ERR_POOL);
+        abt_pool_call_begin();
         if (with->unit != NULL)
             pool->def.old.p_print_all(handle, with->arg, with->unit);
         else
             pool->def.old.p_print_all(handle, with, print_thread_of);
+        abt_pool_call_end();
         return ABT_SUCCESS;
     }
     ABT_CHECK(pool->def.print_all != NULL, ABT_ERR_POOL);
+    abt_pool_call_begin();
     if (with->thread != NULL)
         pool->def.print_all(handle, with->arg, with->thread);
     else
         pool->def.print_all(handle, with, print_unit_of);
+    abt_pool_call_end();
     return ABT_SUCCESS;
 }
 

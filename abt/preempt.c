@@ -33,8 +33,8 @@ struct thrum_unit *abt_unit_here(void) {
 
 void abt_preempt_set(struct abt_thread *thread) {
     const struct abt_pool *pool = thread->pool;
-    if (thread->kind != ABT_KIND_THREAD || thread->flags & ABT_FLAG_PRIMARY || pool == NULL ||
-        pool->type != ABT_POOL_OURS) {
+    if (load_relaxed(&thread->preempt_offs) != 0 || thread->kind != ABT_KIND_THREAD ||
+        thread->flags & ABT_FLAG_PRIMARY || pool == NULL || pool->type != ABT_POOL_OURS) {
         abt_preempt_hold(thread->unit);
         return;
     }
@@ -43,6 +43,17 @@ void abt_preempt_set(struct abt_thread *thread) {
     if (slice != thread->unit->slice)
         front_set_slice(thread->unit, slice);
     store_relaxed(&thread->unit->preempt, mode != THRUM_PREEMPT_DEFAULT ? mode : abt.preempt);
+}
+
+void abt_preempt_off_slow(struct abt_thread *self) {
+    abt_has_more(self);
+    store_relaxed(&self->preempt_offs, self->preempt_offs + 1);
+    abt_preempt_hold(self->unit);
+}
+
+void abt_preempt_on_slow(struct abt_thread *self) {
+    store_relaxed(&self->preempt_offs, self->preempt_offs - 1);
+    abt_preempt_set(self);
 }
 
 static bool is_mode(int mode) {

@@ -188,11 +188,9 @@ static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
 /* A host is not preempted while it is one. */
 void abt_run(struct abt_thread *host, struct abt_thread *thread) {
     abt_has_more(host);
-    if (__builtin_expect(abt.preempts, 0))
-        abt_preempt_hold(host->unit);
+    abt_preempt_off(host);
     run_chain(host, thread);
-    if (__builtin_expect(abt.preempts, 0))
-        abt_preempt_set(host);
+    abt_preempt_on(host);
 }
 
 void abt_run_primary(struct abt_thread *host) {

@@ -10,10 +10,13 @@ ABT_EXPORT int ABT_self_get_xstream(ABT_xstream *xstream) {
 }
 
 ABT_EXPORT int ABT_self_get_xstream_rank(int *rank) {
-    const struct abt_stream *stream = abt_self() != NULL ? abt_stream_here() : NULL;
-    ABT_CHECK(stream != NULL, ABT_ERR_INV_XSTREAM);
-    *rank = load_relaxed(&stream->rank);
-    return ABT_SUCCESS;
+    ABT_CHECK(abt_self() != NULL, ABT_ERR_INV_XSTREAM);
+    const struct worker *worker = enter();
+    const struct abt_stream *stream = abt_stream_on(worker);
+    if (stream != NULL)
+        *rank = load_relaxed(&stream->rank);
+    leave();
+    return stream != NULL ? ABT_SUCCESS : ABT_ERR_INV_XSTREAM;
 }
 
 ABT_EXPORT int ABT_self_get_thread(ABT_thread *thread) {
@@ -250,8 +253,8 @@ static int run(struct abt_thread *thread, ABT_pool pool) {
         error = abt_thread_associate(thread, abt_pool_of(pool));
     if (error != ABT_SUCCESS)
         return error;
-    struct abt_stream *stream = abt_stream_here();
-    if (stream != NULL && stream->main == host) {
+    struct abt_stream *stream = abt_stream_of_main(host);
+    if (stream != NULL) {
         stream->idle_polls = 0;
         abt_stream_events(stream, host);
     }

@@ -15,6 +15,13 @@
 
 struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
 
+struct abt_stream *abt_stream_preempts_here(void) {
+    const struct worker *worker = enter();
+    struct abt_stream *stream = worker != NULL ? abt_stream_on(worker) : NULL;
+    leave();
+    return stream;
+}
+
 void abt_stream_events(struct abt_stream *stream, struct abt_thread *host) {
     if (__builtin_expect(load_relaxed(&abt.dump_is_wanted), 0))
         abt_dump(stream);
@@ -302,10 +309,16 @@ ABT_EXPORT int ABT_xstream_exit(void) {
     struct abt_thread *self = abt_self();
     ABT_CHECK(self != NULL, ABT_ERR_INV_XSTREAM);
     ABT_CHECK(!abt_is_tasklet(self), ABT_ERR_INV_THREAD);
-    ABT_CHECK(!abt_stream_here()->is_primary, ABT_ERR_INV_XSTREAM);
+    ABT_CHECK(abt_stream_here() != abt.primary_stream, ABT_ERR_INV_XSTREAM);
     ABT_CHECK(self->kind == ABT_KIND_THREAD, ABT_ERR_INV_THREAD);
-    cancel(abt_stream_here());
-    return ABT_self_exit();
+    abt_preempt_off(self); /* it ends on the stream that it cancels */
+    struct abt_stream *stream = abt_stream_here();
+    if (stream != abt.primary_stream) {
+        cancel(stream);
+        ABT_self_exit();
+    }
+    abt_preempt_on(self);
+    return ABT_ERR_INV_XSTREAM;
 }
 
 /* --- questions ----------------------------------------------------------------------------------------- */
@@ -401,8 +414,11 @@ static int set_sched(struct abt_stream *stream, struct abt_thread *self, struct 
         release(old);
         return ABT_SUCCESS;
     }
-    int error = abt_thread_associate(self, sched->pools[0]);
+    abt_preempt_off(self); /* it waits on the stream whose scheduler it replaces */
+    int error =
+        stream == abt_stream_here() ? abt_thread_associate(self, sched->pools[0]) : ABT_ERR_XSTREAM_STATE;
     if (error != ABT_SUCCESS) {
+        abt_preempt_on(self);
         unclaim(sched);
         return error;
     }
@@ -417,6 +433,7 @@ static int set_sched(struct abt_stream *stream, struct abt_thread *self, struct 
     stream->replacer = self;
     abt_sched_request(stream->sched, ABT_SCHED_REPLACE);
     abt_leave(ABT_LEFT_REPLACING, 0, NULL);
+    abt_preempt_on(self);
     return ABT_SUCCESS;
 }
 

@@ -854,7 +854,7 @@ int thrum_abt_exit(void) ABT_API_PUBLIC;
 /* Preemption. Argobots has none, nor has a program that does not ask for it. In mode LEND a thread that has run for a slice gives
  * way wherever it is, and resumes later, perhaps on another stream. Until then it keeps its thread-local variables. A thread that
  * waits in the kernel for a lock that a preempted one holds keeps its stream from the others. <thrum/preempt.h> says more.
- * Never preempted are tasklets, main schedulers, the primary thread, threads that run others, and threads in pools that the program
+ * Never preempted are tasklets, main schedulers, the primary thread, threads while they run others, and threads in pools that the program
  * has defined. With preemption streams block all signals but those for faults. */
 enum thrum_abt_preempt {
     THRUM_ABT_PREEMPT_DEFAULT = 0,

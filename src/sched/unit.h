@@ -81,9 +81,10 @@ struct thrum_unit {
             *called_child; /* while it waits in the run queue for the child that it was left for:
                                          that child */
     };
-    uint8_t kind;    /* enum unit_kind; of a living one changed by migrate.c alone: pairs with unit_place */
-    uint8_t preempt; /* enum thrum_preempt_mode; r/o */
-    bool escaped;    /* a thread other than its creator may have its handle */
+    uint8_t kind; /* enum unit_kind; of a living one changed by migrate.c alone: pairs with unit_place */
+    uint8_t
+        preempt;  /* enum thrum_preempt_mode; r/o, but for a front end's, which may change it at any time */
+    bool escaped; /* a thread other than its creator may have its handle */
     uint8_t priority;
     /* some of those below may not be as empty as a new thread must find them; set by any thread */
     bool extras;
@@ -120,7 +121,7 @@ struct thrum_unit {
     uint64_t name[2]; /* about.c */
     struct tcb
         *tcb; /* tcb.h: its own, or NULL: its worker's; its own to write. carrier.h: its kernel thread's */
-    uint32_t slice; /* us; 0: the runtime's; its own to write */
+    uint32_t slice; /* us; 0: the runtime's; its own to write, or its front end's */
     bool has_cleanups;
     bool is_primary;     /* what ran on the thread that called thrum_init; r/o */
     bool took_tcb;       /* `tcb` was its worker's; it gives it back when it resumes */

@@ -188,6 +188,143 @@ TEST_F(Preempt, AThreadThatRunsOthersIsPreemptedAfterwards) {
     EXPECT_EQ(yields, 100);
 }
 
+namespace {
+
+// Counts for ever, preempted: from the same stream it is seen to count only if the one that looks is preempted, too.
+struct Counter {
+    std::atomic<long> count{0};
+    std::atomic<bool> is_over{false};
+    void operator()() {
+        while (!is_over)
+            count++;
+    }
+    // Longer than many slices.
+    bool counts_meanwhile() {
+        const long before = count;
+        for (volatile int i = 0; i < 500000; i = i + 1)
+            ;
+        return count != before;
+    }
+};
+
+Counter *counter;
+int counted, called;
+
+void look() {
+    called++;
+    counted += counter->counts_meanwhile();
+}
+
+} // namespace
+
+// Its tasklets run on the host's stack. They are not preempted, even if the host is given to another pool meanwhile.
+TEST_F(Preempt, AHostThatGetsAnotherPoolIsNotPreempted) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    ABT_pool mine;
+    OK(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, ABT_FALSE, &mine));
+    Counter counts;
+    ABT_thread host_thread = ABT_THREAD_NULL;
+    bool before = true, after = true, at_last = false;
+    auto tasklet = [&] {
+        before = counts.counts_meanwhile();
+        OK(ABT_thread_set_associated_pool(host_thread, mine));
+        OK(ABT_thread_set_associated_pool(host_thread, pool));
+        after = counts.counts_meanwhile();
+    };
+    ABT_task task = start_task(mine, tasklet);
+    auto host = [&] {
+        ABT_thread next;
+        while (counts.count == 0) {
+            OK(ABT_thread_yield());
+        }
+        OK(ABT_self_get_thread(&host_thread));
+        OK(ABT_pool_pop_thread(mine, &next));
+        OK(ABT_self_schedule(next, ABT_POOL_NULL));
+        while (!at_last)
+            at_last = counts.counts_meanwhile();
+        counts.is_over = true;
+    };
+    ABT_thread first = start(pool, host), second = start(pool, counts);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+    OK(ABT_task_free(&task));
+    OK(ABT_pool_free(&mine));
+    EXPECT_FALSE(before);
+    EXPECT_FALSE(after);
+    EXPECT_TRUE(at_last);
+}
+
+// They may lock what the host that calls them next locks, too.
+TEST_F(Preempt, FunctionsOfTheProgramsPoolsAreNotPreempted) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    Counter counts;
+    counter = &counts;
+    counted = called = 0;
+    ABT_pool_user_def def = ABT_POOL_USER_DEF_NULL;
+    OK(ABT_pool_user_def_create(
+        [](ABT_pool, ABT_thread thread) {
+            look();
+            return reinterpret_cast<ABT_unit>(thread);
+        },
+        [](ABT_pool, ABT_unit) { look(); },
+        [](ABT_pool) -> ABT_bool {
+            look();
+            return ABT_TRUE;
+        },
+        [](ABT_pool, ABT_pool_context) {
+            look();
+            return ABT_THREAD_NULL;
+        },
+        [](ABT_pool, ABT_unit, ABT_pool_context) { look(); }, &def));
+    OK(ABT_pool_user_def_set_get_size(def, [](ABT_pool) -> std::size_t {
+        look();
+        return 0;
+    }));
+    OK(ABT_pool_user_def_set_pop_many(
+        def, [](ABT_pool, ABT_thread *, std::size_t, std::size_t *num, ABT_pool_context) {
+            look();
+            *num = 0;
+        }));
+    OK(ABT_pool_user_def_set_push_many(
+        def, [](ABT_pool, const ABT_unit *, std::size_t, ABT_pool_context) { look(); }));
+    OK(ABT_pool_user_def_set_print_all(def, [](ABT_pool, void *, void (*)(void *, ABT_thread)) { look(); }));
+    ABT_pool theirs;
+    OK(ABT_pool_create(def, ABT_POOL_CONFIG_NULL, &theirs));
+    auto run = [] {};
+    ABT_thread moved = start(pool, run);
+    OK(ABT_thread_join(moved));
+    auto caller = [&] {
+        while (counts.count == 0) {
+            OK(ABT_thread_yield());
+        }
+        ABT_bool is_empty;
+        std::size_t size;
+        ABT_thread thread;
+        OK(ABT_pool_is_empty(theirs, &is_empty));
+        OK(ABT_pool_get_size(theirs, &size));
+        OK(ABT_pool_pop_thread(theirs, &thread));
+        OK(ABT_pool_pop_threads(theirs, &thread, 1, &size));
+        OK(ABT_pool_print_all_threads(theirs, nullptr, [](void *, ABT_thread) {}));
+        OK(ABT_pool_push_thread(theirs, moved));         // creates a unit, and pushes it
+        OK(ABT_thread_set_associated_pool(moved, pool)); // frees it
+        OK(ABT_pool_push_threads(theirs, &moved, 1));    // as above
+        OK(ABT_thread_set_associated_pool(moved, pool));
+        counts.is_over = true;
+    };
+    ABT_thread first = start(pool, caller), second = start(pool, counts);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+    OK(ABT_thread_free(&moved));
+    OK(ABT_pool_free(&theirs));
+    OK(ABT_pool_user_def_free(&def));
+    EXPECT_EQ(called, 11);
+    EXPECT_EQ(counted, 0);
+}
+
 // All that a thread may do, while it is preempted again and again: none is lost, and each has what is its own.
 TEST_P(PreemptMixture, NothingIsLostInAMixture) {
     begin(THRUM_ABT_PREEMPT_LEND, 50);
