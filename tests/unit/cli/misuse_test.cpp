@@ -39,6 +39,9 @@ TEST(CommandMisuse, StreamsThatAreFullOrClosed) {
     EXPECT_EQ(shell("\"$0\" stat --no-profile -- true 2>/dev/full").code(), 1);
 }
 
+// What the test itself has inherited is closed.
+const std::string kOnlyStandard = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ";
+
 TEST(CommandMisuse, LimitsOfFilesAndDescriptors) {
     expect_line("ulimit -f 0; exec \"$0\" stat --no-profile -o \"$1/report\" -- true", 1,
                 "thrum stat: cannot write " + place().path(".") + "/report: File too large");
@@ -46,9 +49,9 @@ TEST(CommandMisuse, LimitsOfFilesAndDescriptors) {
                 "thrum compare: no memory for counters: File too large");
     EXPECT_EQ(shell("ulimit -f 0; exec \"$0\" run -- /bin/sh -c 'kill -XFSZ $$'").signal(), SIGXFSZ)
         << "a program has the signals as they were";
-    expect_line("ulimit -n 4; exec \"$0\" stat --no-profile -- true", 1,
+    expect_line(kOnlyStandard + "ulimit -n 4; exec \"$0\" stat --no-profile -- true", 1,
                 "thrum stat: cannot create a pipe: Too many open files");
-    expect_line("ulimit -n 5; exec \"$0\" compare -n 1 -- true", 1,
+    expect_line(kOnlyStandard + "ulimit -n 5; exec \"$0\" compare -n 1 -- true", 1,
                 "thrum compare: cannot open /dev/null: Too many open files");
 }
 
