@@ -157,31 +157,34 @@ ULT_OVER_WORKERS(ProgramTimer);
 // On one worker without preemption, so that a call has either begun or not when the stopper looks.
 class ProgramTimerInTurn : public UltInTurn {};
 
-// Between the expiry and the call, too: in some rounds the timer's thread is runnable by then, behind the stopper.
+// Between the expiry and the call, too. The stopper is a call with about the same expiry: both have expired when the worker
+// looks, and in some rounds the stopper runs before the timer's thread.
 TEST_P(ProgramTimerInTurn, NoCallBeginsAfterAStopThatTimedOut) {
-    std::atomic<bool> over{false};
-    Light other([&over] {
-        while (!over)
-            thrum_yield();
-    });
-    for (int round = 0; round < 60; round++) {
+    struct Stop {
+        thrum_timer_t *timer;
+        const Calls *calls;
+        int error = -1, begun = -1;
+        static void call(void *arg) {
+            auto *stop = static_cast<Stop *>(arg);
+            stop->begun = stop->calls->count;
+            stop->error = thrum_timer_stop_until(stop->timer, 0);
+        }
+    };
+    for (int round = 0; round < 20; round++) {
         Calls calls(thrum_now() + 200 * THRUM_US);
+        const std::uint64_t stops_at = round % 2 == 0 ? calls.first - 1 : calls.first + 1;
         thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
+        Stop stop{&timer, &calls};
         ASSERT_EQ(thrum_timer_start(&timer, calls.first, 0, Calls::call, &calls), 0);
+        ASSERT_EQ(thrum_call_at(nullptr, stops_at, Stop::call, &stop), 0);
         thrum_yield();
-        while (thrum_now() <= calls.first) {
+        while (thrum_now() <= calls.first + 1) {
         }
-        for (int i = 0; i < round % 5; i++)
-            thrum_yield();
-        const int begun = calls.count;
-        const int error = thrum_timer_stop_until(&timer, 0);
-        EXPECT_TRUE(error == 0 || error == ETIMEDOUT) << error;
-        if (error != 0) {
-            ASSERT_EQ(thrum_timer_stop(&timer), 0);
-        }
-        EXPECT_EQ(calls.count, begun) << "in round " << round;
+        ASSERT_TRUE(eventually([&stop] { return stop.error != -1; }));
+        EXPECT_TRUE(stop.error == 0 || stop.error == ETIMEDOUT) << stop.error;
+        EXPECT_EQ(thrum_timer_stop(&timer), stop.error == 0 ? EINVAL : 0);
+        EXPECT_EQ(calls.count, stop.begun) << "in round " << round;
     }
-    over = true;
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, ProgramTimerInTurn, testing::Values(1U), name_of_workers);
