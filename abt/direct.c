@@ -147,6 +147,15 @@ void *abt_thread_entry(void *arg) {
     return last;
 }
 
+const char *abt_thread_must_return(const void *thread) {
+    const struct abt_thread *self = thread;
+    if (self->tasklet != NULL)
+        return "a tasklet must end by returning, not by pthread_exit() or thrum_exit()";
+    if (self->kind != ABT_KIND_THREAD)
+        return "a main scheduler must end by returning, not by pthread_exit() or thrum_exit()";
+    return NULL;
+}
+
 /* Its stack is unwound: what is left to do of abt_thread_entry. */
 void abt_thread_exits(void *thread) {
     struct abt_thread *self = thread;

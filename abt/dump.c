@@ -6,13 +6,22 @@
  * runs anything. A request that comes while another is printed is served next. */
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "layer.h"
 
-static struct {
-    /* r/o while dump_is_wanted */
+struct request {
     FILE *file;
     double timeout;
+    void (*done)(ABT_bool, void *);
+    void *arg;
+};
+
+static struct {
+    /* The last request, which a trigger may overwrite while it is read: abt.dump_is_wanted is 0 meanwhile, and then another number.
+     * Between two equal numbers what was read is whole. */
+    FILE *file;
+    uint64_t timeout; /* the bits of a double */
     void (*done)(ABT_bool, void *);
     void *arg;
     uint32_t leader; /* a stream prints; by cas, with which the store of 0 pairs, as with the others' loads */
@@ -32,14 +41,34 @@ static void wake_streams(void) {
 
 ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout,
                                                         void (*cb_func)(ABT_bool, void *), void *arg) {
+    uint64_t bits;
+    memcpy(&bits, &timeout, sizeof bits);
     store_relaxed(&abt.dump_is_wanted, 0);
-    dump.file = fp;
-    dump.timeout = timeout;
-    dump.done = cb_func;
-    dump.arg = arg;
+    fence_seq_cst(); /* pairs with that of read_request */
+    store_relaxed(&dump.file, fp);
+    store_relaxed(&dump.timeout, bits);
+    store_relaxed(&dump.done, cb_func);
+    store_relaxed(&dump.arg, arg);
     store_release(&abt.dump_is_wanted, 2 * fetch_add_relaxed(&dump.last, 1U) + 1);
     wake_streams();
     return ABT_SUCCESS;
+}
+
+/* Its number; 0: there is none, or it is being written. */
+static uint32_t read_request(struct request *request) {
+    uint32_t number;
+    do {
+        number = load_acquire(&abt.dump_is_wanted);
+        if (number == 0)
+            return 0;
+        uint64_t bits = load_relaxed(&dump.timeout);
+        memcpy(&request->timeout, &bits, sizeof bits);
+        request->file = load_relaxed(&dump.file);
+        request->done = load_relaxed(&dump.done);
+        request->arg = load_relaxed(&dump.arg);
+        fence_seq_cst(); /* pairs with the trigger's: a field of a later request was read after its 0 */
+    } while (load_relaxed(&abt.dump_is_wanted) != number);
+    return number;
 }
 
 /* Does another stream run a work unit, or is it about to? */
@@ -91,15 +120,14 @@ void abt_dump(struct abt_stream *stream) {
         store_release(&stream->is_at_rest, 0);
         return;
     }
-    if (load_acquire(&abt.dump_is_wanted)) { /* or the one before has done it */
-        bool in_time = wait_for_rest(stream, dump.timeout);
-        uint32_t number = load_acquire(&abt.dump_is_wanted);
-        void (*done)(ABT_bool, void *) = dump.done;
-        void *arg = dump.arg;
-        print_pools(dump.file);
+    struct request request;
+    uint32_t number = read_request(&request);
+    if (number != 0) { /* or the one before has done it */
+        bool in_time = wait_for_rest(stream, request.timeout);
+        print_pools(request.file);
         cas_acq_rel(&abt.dump_is_wanted, &number, 0); /* one that has come meanwhile stays */
-        if (done != NULL)
-            done(!in_time, arg);
+        if (request.done != NULL)
+            request.done(!in_time, request.arg);
     }
     store_release(&dump.leader, 0);
 }

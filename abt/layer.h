@@ -226,6 +226,8 @@ enum abt_guard_mode abt_guard_mode_of(const char *text);
 /* direct.c: the function of a unit of the core that runs a thread, and how it ends by thrum_exit. */
 void *abt_thread_entry(void *thread);
 void abt_thread_exits(void *thread);
+/* Why it may not: a line to abort with, or NULL. */
+const char *abt_thread_must_return(const void *thread);
 /* run.c: `host` is the caller. */
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */

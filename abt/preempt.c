@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "layer.h"
 
 _Static_assert((int)THRUM_ABT_PREEMPT_DEFAULT == THRUM_PREEMPT_DEFAULT, "");
 _Static_assert((int)THRUM_ABT_PREEMPT_NONE == THRUM_PREEMPT_NONE, "");
 _Static_assert((int)THRUM_ABT_PREEMPT_LEND == THRUM_PREEMPT_LEND, "");
 
-/* For the next ABT_init. NONE: no thread is preempted whatever it asks for. */
+/* For all later calls of ABT_init, until it is said again. NONE: no thread is preempted whatever it asks for. */
 static struct {
     uint8_t mode;
     uint32_t slice;
@@ -65,15 +66,20 @@ static bool is_slice(unsigned slice) {
     return slice == 0 || (slice >= THRUM_SLICE_MIN && slice <= THRUM_SLICE_MAX);
 }
 
-/* THRUM_ABT_PREEMPT: `asked`: threads that ask for it; `lend`: all that do not ask for the contrary. Else none. */
+/* THRUM_ABT_PREEMPT: `asked`: threads that ask for it; `lend`: all that do not ask for the contrary; `none`, or nothing:
+ * none. */
 static void read_environment(void) {
     const char *text = getenv("THRUM_ABT_PREEMPT");
     said.mode = THRUM_PREEMPT_NONE;
     said.slice = 0;
-    if (text != NULL && strcmp(text, "asked") == 0)
+    if (text == NULL || strcmp(text, "") == 0 || strcmp(text, "none") == 0)
+        return;
+    if (strcmp(text, "asked") == 0)
         said.mode = THRUM_PREEMPT_DEFAULT;
-    else if (text != NULL && strcmp(text, "lend") == 0)
+    else if (strcmp(text, "lend") == 0)
         said.mode = THRUM_PREEMPT_LEND;
+    else
+        text_line("THRUM_ABT_PREEMPT is '", text, "'; it takes lend, asked or none, and is taken as none");
 }
 
 void abt_preempt_configure(struct thrum_preempt_config *config) {
@@ -91,10 +97,11 @@ void abt_preempt_begin(void) {
 /* 0, or the error for what a pool or an attribute cannot have. */
 static int may_have(int mode, unsigned slice) {
     ABT_CHECK(is_mode(mode) && is_slice(slice), ABT_ERR_INV_ARG);
-    ABT_CHECK(mode != THRUM_ABT_PREEMPT_LEND ||
-                  (abt.preempts && front_can_preempt(THRUM_PREEMPT_LEND, slice)),
-              ABT_ERR_FEATURE_NA);
-    return ABT_SUCCESS;
+    if (mode == THRUM_ABT_PREEMPT_NONE ||
+        (mode == THRUM_ABT_PREEMPT_DEFAULT && (slice == 0 || !abt.preempts)))
+        return ABT_SUCCESS;
+    /* This also makes ticks as frequent as the slice needs. */
+    return abt.preempts && front_can_preempt(THRUM_PREEMPT_LEND, slice) ? ABT_SUCCESS : ABT_ERR_FEATURE_NA;
 }
 
 ABT_EXPORT int thrum_abt_set_preempt(int mode, unsigned slice) {

@@ -63,7 +63,8 @@ static size_t default_stack(void) {
 static int start_core(void) {
     struct thrum_config config = {.workers = 1, .stack_size = default_stack()};
     abt_preempt_configure(&config.preempt);
-    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn), abt_thread_exits};
+    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn), abt_thread_exits,
+                                       abt_thread_must_return};
     int error = thrum_init(&config);
     if (error != 0)
         return error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;

@@ -862,7 +862,7 @@ enum thrum_abt_preempt {
     THRUM_ABT_PREEMPT_LEND = 3
 };
 
-/* For the next ABT_init, in the place of THRUM_ABT_PREEMPT. NONE: no thread is preempted; LEND: each that does not ask for the
+/* For all later calls of ABT_init, in the place of THRUM_ABT_PREEMPT. NONE: no thread is preempted; LEND: each that does not ask for the
  * contrary; DEFAULT: those that ask for it, or whose pool does. `slice`: microseconds, 50 to 1000000; 0: 10000. ABT_init
  * returns ABT_ERR_SYS if the system lacks what preemption needs. From: anywhere, before ABT_init. Errors: ABT_ERR_INV_ARG, no
  * such mode or slice; ABT_ERR_OTHER, it is initialised. */

@@ -149,6 +149,9 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *successor) {
         fcloseall(); /* what exit() does about streams, and without their locks: a reader may have stdin's */
         refuse("the thread that called thrum_init() must end by returning from main, or by exit()");
     }
+    const char *line = is_fronts(self) ? front_shape.must_return(self->arg) : NULL;
+    if (line != NULL)
+        refuse(line);
     self->escaped = true;
     store_relaxed(&self->extras, true);
     cancel_disable(self);

@@ -36,11 +36,12 @@ static inline struct thrum_unit *front_host(void) {
 
 /* What inspects takes a unit whose function is `entry` for one that runs the function to which the pointer at this offset in
  * what its argument points to leads. `exits` is called with that argument in the place of the rest of `entry`, when such a unit
- * ends from within and its stack is unwound. r/o while a runtime is there; all 0 without a front end. */
+ * ends from within and its stack is unwound. Before that `must_return` is asked: the line to abort with, or NULL. r/o while a runtime is there; all 0 without a front end. */
 struct front_shape {
     void *(*entry)(void *);
     size_t function;
     void (*exits)(void *arg);
+    const char *(*must_return)(const void *arg);
 };
 extern struct front_shape front_shape;
 

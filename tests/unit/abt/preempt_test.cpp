@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Preemption as thrum adds it: which threads are preempted, and that the layer's state survives it.
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -437,6 +439,81 @@ TEST_F(Preempt, UnnamedThreadsEndWhileOthersHoldMallocsLocks) {
 
 INSTANTIATE_TEST_SUITE_P(Streams, PreemptMixture, testing::Values(1, 2, 4, 8));
 
+// Without a mode of its own. It spins for one slice of the runtime's if its own has no effect.
+TEST_F(Preempt, ASliceAloneCounts) {
+    begin(THRUM_ABT_PREEMPT_LEND, 1000000);
+    if (IsSkipped())
+        return;
+    ABT_thread_attr brief;
+    OK(ABT_thread_attr_create(&brief));
+    OK(thrum_abt_thread_attr_set_preempt(brief, THRUM_ABT_PREEMPT_DEFAULT, 1000));
+    Spinner spinner;
+    Ender ender{spinner};
+    const std::clock_t before = std::clock(); // CPU time
+    ABT_thread first = start_with(pool, brief, spinner), second = start(pool, ender);
+    OK(ABT_thread_free(&first));
+    OK(ABT_thread_free(&second));
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 2);
+    OK(ABT_thread_attr_free(&brief));
+}
+
+namespace {
+
+// In a process of its own, in which nothing else was said before: what an attribute may ask for. A line shows each error.
+[[noreturn]] void tell_what_is_preempted() {
+    ABT_thread_attr attr;
+    ABT_xstream stream;
+    ABT_pool pool;
+    int error = ABT_init(0, nullptr);
+    error = error != ABT_SUCCESS ? error : ABT_thread_attr_create(&attr);
+    error = error != ABT_SUCCESS ? error : thrum_abt_thread_attr_set_preempt(attr, THRUM_ABT_PREEMPT_LEND, 0);
+    if (error == ABT_ERR_FEATURE_NA) {
+        std::fputs("none\n", stderr);
+        std::_Exit(0);
+    }
+    error = error != ABT_SUCCESS ? error : ABT_xstream_self(&stream);
+    error = error != ABT_SUCCESS ? error : ABT_xstream_get_main_pools(stream, 1, &pool);
+    if (error != ABT_SUCCESS)
+        std::_Exit(1);
+    // On the only stream, before one that asks for nothing: does the latter give way?
+    Spinner spinner;
+    Ender ender{spinner};
+    std::atomic<bool> has_moved{false};
+    auto computes = [&] {
+        const std::clock_t before = std::clock();
+        while (!spinner.is_over && std::clock() - before < CLOCKS_PER_SEC / 4)
+            ;
+        has_moved = spinner.is_over.load();
+    };
+    ABT_thread first = start(pool, computes), second = start(pool, ender);
+    ABT_thread_free(&first);
+    ABT_thread_free(&second);
+    std::fputs(has_moved ? "all\n" : "asked\n", stderr);
+    std::_Exit(0);
+}
+
+class PreemptVariable : public testing::Test {
+  public:
+    void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+    void TearDown() override { unsetenv("THRUM_ABT_PREEMPT"); }
+    static void expect(const char *value, const char *line) {
+        setenv("THRUM_ABT_PREEMPT", value, 1);
+        EXPECT_EXIT(tell_what_is_preempted(), testing::ExitedWithCode(0), line);
+    }
+};
+
+} // namespace
+
+TEST_F(PreemptVariable, SaysWhichThreads) {
+    expect("none", "^none\n$");
+    expect("", "^none\n$");
+    expect("klt", "THRUM_ABT_PREEMPT is 'klt'; it takes lend, asked or none.*\nnone\n$");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    expect("asked", "^(asked|none)\n$"); // none: the system lacks what preemption needs
+    expect("lend", "^(all|none)\n$");
+#endif
+}
+
 TEST_F(Preempt, WhatCannotBeIsAnError) {
     EXPECT_EQ(thrum_abt_set_preempt(2, 0), ABT_ERR_INV_ARG);
     EXPECT_EQ(thrum_abt_set_preempt(THRUM_ABT_PREEMPT_LEND, 49), ABT_ERR_INV_ARG);
@@ -511,6 +588,29 @@ TEST_F(Exit, ByTheCLibrarysFunctionLikewise) {
     ABT_thread thread = start(pool, leaves);
     OK(ABT_thread_free(&thread));
     EXPECT_EQ(notes, "1");
+}
+
+TEST_F(Exit, WhatMustReturnAborts) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    auto leaves = [] { pthread_exit(nullptr); };
+    EXPECT_DEATH(
+        {
+            ABT_task task = start_task(pool, leaves);
+            ABT_task_free(&task);
+        },
+        "a tasklet must end by returning");
+    EXPECT_DEATH(
+        {
+            ABT_sched_def def{};
+            def.type = ABT_SCHED_TYPE_ULT;
+            def.run = [](ABT_sched) { pthread_exit(nullptr); };
+            ABT_sched sched;
+            ABT_xstream other;
+            ABT_sched_create(&def, 1, &pool, ABT_SCHED_CONFIG_NULL, &sched);
+            ABT_xstream_create(sched, &other);
+            ABT_xstream_join(other);
+        },
+        "a main scheduler must end by returning");
 }
 
 TEST_F(Exit, OthersMayNotLeave) {
