@@ -447,13 +447,15 @@ TEST_F(Preempt, ASliceAloneCounts) {
     ABT_thread_attr brief;
     OK(ABT_thread_attr_create(&brief));
     OK(thrum_abt_thread_attr_set_preempt(brief, THRUM_ABT_PREEMPT_DEFAULT, 1000));
-    Spinner spinner;
-    Ender ender{spinner};
     const std::clock_t before = std::clock(); // CPU time
-    ABT_thread first = start_with(pool, brief, spinner), second = start(pool, ender);
-    OK(ABT_thread_free(&first));
-    OK(ABT_thread_free(&second));
-    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 2);
+    for (int round = 0; round < 2; round++) { // the first may be near a tick
+        Spinner spinner;
+        Ender ender{spinner};
+        ABT_thread first = start_with(pool, brief, spinner), second = start(pool, ender);
+        OK(ABT_thread_free(&first));
+        OK(ABT_thread_free(&second));
+    }
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
     OK(ABT_thread_attr_free(&brief));
 }
 
