@@ -415,7 +415,7 @@ def missed_cells(tables):
             for table, one in tables.items() for row in one["rows"] for column, cell in row.items() if cell == "MISSED"}
 
 
-TINY = {"run": "echo; echo '== build release'; echo built; echo demonstrated", "test": "grep -q Changed src/one.c || sleep 0.2",
+TINY = {"run": "echo; echo '== build release'; echo 1 of 2 steps; sleep 0.3; echo '[2/2] Linking'; echo demonstrated", "test": "grep -q Changed src/one.c || sleep 0.2",
         "scripts/setup.sh": "[ $# = 1 ]"}
 
 
@@ -438,6 +438,8 @@ def check_test_times(folder, name):
             answer = run(program, *options, *limits)
             expect(answer.returncode == (MISSED if missed else 0), f"{missed}: status {answer.returncode}: {answer.stderr}")
             rows = {row["name"]: row["verdict"] for row in json.loads(answer.stdout)["rows"]}
+            run_s = next(row["wall_s"] for row in json.loads(answer.stdout)["rows"] if row["name"] == "run")
+            expect(run_s >= 0.3, f"a line of progress is not the end of the build: {run_s}")
             expect(rows == {row: "MISSED" if row == missed else "kept" for row in ("run", "test", "test_again", "check")},
                    f"{missed}: {rows}")
         answer = run(program, *options, "--limit", "run=0.000001", "--others", "-1")

@@ -12,6 +12,7 @@ The limits are those of two CPUs that others leave idle. "cpu" is the CPU time o
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import time
 LIMITS = {"run": 100, "test": 720, "test_again": 420, "check": 90}  # seconds; the order in which they are measured
 WHAT = {"run": "./run, fresh clone, until built", "test": "./test, fresh clone", "test_again": "./test after a change",
         "check": "make check after a change"}
+PROGRESS = re.compile(r"\d+ of \d+ steps$")
 REPOSITORY = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
 
 
@@ -85,9 +87,9 @@ def call(command, folder):
 
 
 def built(lines):
-    """When ./run had built: scripts/lib.sh prints a heading before the build and a line after it."""
+    """When ./run had built: scripts/lib.sh prints a heading, how far it is, and then ninja's last line."""
     heading = next((i for i, (_, line) in enumerate(lines) if line.startswith("== build")), None)
-    after = [at for at, line in lines[heading + 1:] if line.strip()] if heading is not None else []
+    after = [at for at, line in lines[heading + 1:] if line.strip() and not PROGRESS.match(line)] if heading is not None else []
     if not after:
         raise Failure("./run did not say when it had built")
     return after[0]
@@ -145,6 +147,7 @@ def main():
     options.repository = os.path.realpath(options.repository)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
+        os.chmod(scratch, 0o755)  # some tests run as an ordinary user
         for row in measure(options, scratch):
             row["limit_s"] = limits[row["name"]]
             row["verdict"] = verdict(row, options.others)

@@ -166,7 +166,7 @@ TEST(Jobs, TraceOfAProcessIsSuspended) {
         terminal());
     ASSERT_TRUE(session.until("\n")) << session.screen();
     const pid_t trace = std::stoi(session.screen());
-    for (; !blocks(trace, SIGTSTP); usleep(10000)) // which it takes between two looks
+    for (; !blocks(trace, SIGTSTP); usleep(500)) // which it takes between two looks, that last some ms
         ASSERT_EQ(kill(trace, 0), 0) << session.finish().out;
     session.type(kCtrlZ);
     ASSERT_TRUE(session.until("suspended")) << session.screen();
