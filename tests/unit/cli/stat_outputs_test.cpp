@@ -256,7 +256,8 @@ TEST(StatOutputs, AllOfOneRun) {
 }
 
 // How often threads are looked at, and how often it is noted where one uses a CPU: a hundred times for each second, of time
-// and of CPU time. A command that does not get to a CPU itself on a busy machine looks less often, never more often.
+// and of CPU time. A command that does not get to a CPU itself on a busy machine looks less often, never more often. The kernel's
+// timer also runs while the hypervisor gives the CPU to others, which is no CPU time of the program.
 TEST(StatOutputs, AHundredTimesASecond) {
     const Ended ended =
         spawn({place().thrum(), "stat", "--json", "--", CLI_WATCHED, "spin", "2", "300000000"});
@@ -269,11 +270,12 @@ TEST(StatOutputs, AHundredTimesASecond) {
         "True")
         << "of three threads";
     if (json_value(ended.out, "d['profile_source']") != "None") {
-        EXPECT_EQ(
-            json_value(ended.out,
-                       "0.6 < sum(s['samples'] for s in d['burns']) / (100 * d['points'][0]['cpu']) < 1.4"),
-            "True")
-            << json_value(ended.out, "sum(s['samples'] for s in d['burns']), d['points'][0]['cpu']");
+        EXPECT_EQ(json_value(ended.out,
+                             "(lambda noted, cpu, stolen: 0.6 * cpu < noted < 1.4 * (cpu + stolen))"
+                             "(sum(s['samples'] for s in d['burns']) / 100, d['points'][0]['cpu'], "
+                             "d['points'][0]['load']['stolen'] * d['points'][0]['load']['seconds'])"),
+                  "True")
+            << json_value(ended.out, "sum(s['samples'] for s in d['burns']), d['points'][0]");
     }
 }
 
