@@ -68,6 +68,14 @@ static inline void crew_work(unsigned size, long total, void *(*work)(void *)) {
         crew_join(&hands[i]);
 }
 
+// Has `size` threads serve what one more thread, the source, brings them, until it has told them to end.
+static inline void crew_serve(unsigned size, void *(*bring)(void *), void *(*serve)(void *)) {
+    static struct hand source;
+    crew_start(&source, bring);
+    crew_work(size, 0, serve);
+    crew_join(&source);
+}
+
 // So many steps of arithmetic, each of which needs the one before: some 4 cycles a step on any processor.
 static inline uint64_t chew(uint64_t state, long steps) {
     for (long i = 0; i < steps; i++)

@@ -61,13 +61,10 @@ static void *ask(void *arg) {
 
 int main(int argc, char **argv) {
     const unsigned size = crew_size(argc, argv);
-    struct hand client = {0};
     set = epoll_create1(EPOLL_CLOEXEC);
     if (set < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
         return 1;
     arm(EPOLL_CTL_ADD);
-    crew_start(&client, ask);
-    crew_work(size, 0, serve);
-    crew_join(&client);
+    crew_serve(size, ask, serve);
     return 0;
 }

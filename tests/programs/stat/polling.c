@@ -65,10 +65,6 @@ static void *bring_work(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    const unsigned size = crew_size(argc, argv);
-    struct hand source = {0};
-    crew_start(&source, bring_work);
-    crew_work(size, 0, serve);
-    crew_join(&source);
+    crew_serve(crew_size(argc, argv), bring_work, serve);
     return 0;
 }
