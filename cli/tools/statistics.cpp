@@ -26,7 +26,11 @@ double quantile(std::vector<double> sample, double part) {
     const double place = part * static_cast<double>(sample.size() - 1);
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, sample.size() - 1);
-    return sample[below] + (place - static_cast<double>(below)) * (sample[above] - sample[below]);
+    const double beyond = place - static_cast<double>(below);
+    // Two infinite ones have no difference.
+    if (beyond == 0 || sample[below] == sample[above])
+        return sample[below];
+    return sample[below] + beyond * (sample[above] - sample[below]);
 }
 
 // The rank is rounded up, but not where it is a whole number but for a rounding error.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 namespace {
@@ -31,6 +32,15 @@ TEST(Statistics, Quantiles) {
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 0.25), 1.75);
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 0), 1);
     EXPECT_EQ(thrum::quantile({4, 3, 2, 1}, 1), 4);
+}
+
+// What never happened.
+TEST(Statistics, QuantilesOfInfiniteNumbers) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(thrum::median({kNever, kNever}), kNever);
+    EXPECT_EQ(thrum::median({1, kNever}), kNever);
+    EXPECT_EQ(thrum::quantile({1, 2, kNever}, 0.5), 2);
+    EXPECT_EQ(thrum::median_interval({kNever, kNever, kNever, kNever}).median, kNever);
 }
 
 // One that was measured.
