@@ -74,7 +74,8 @@ bool thrum_scope_cancelled(const thrum_scope_t *scope);
  * none. For the owner's waits, and for calls outside this library. From: ULT, external. */
 uint64_t thrum_scope_deadline(void);
 
-/* Waits until all members have ended, and ends the scope. If the caller is cancelled meanwhile the scope is, too.
+/* Waits until all members have ended, and ends the scope. If the caller is cancelled meanwhile the scope is, too. A cancellation
+ * point, also where no member is left.
  *
  * From: the owner.
  * Errors: that by which the scope was cancelled; see above. EINVAL `scope` is NULL, or not the innermost that the caller has

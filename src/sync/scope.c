@@ -384,12 +384,11 @@ static void forget(struct scope *scope) {
     leave_parent(scope);
 }
 
-/* All members leave. The caller may be cancelled here. */
+/* All members leave. The caller may be cancelled here, and then waits again in owner_ends. */
 static void await_members(struct scope *scope) {
     if (!scope->is_left) {
         scope->is_left = true;
-        if (fetch_sub_acq_rel(&scope->left, 1) == 1) /* pairs with leave_scope */
-            return;
+        leave_scope(scope);
     }
     thrum_event_wait(&scope->all_left);
 }
@@ -504,6 +503,8 @@ int thrum_scope_end(thrum_scope_t *object) {
     if (!is_next)
         return misuse(EINVAL, "thrum_scope_end: this scope is not the innermost that the caller has begun");
     await_members(scope);
+    /* What cancelled a scope around this one cancelled the caller first, then the members: they may have ended before it waited. */
+    thrum_testcancel();
     thrum_cleanup_leave(0);
     end(scope);
     return scope->result;

@@ -289,6 +289,30 @@ TEST_P(Scope, IsCancelledWithTheOneAroundIt) {
     });
 }
 
+// As it is where members are left.
+TEST_P(Scope, EndIsACancellationPointWithoutMembers) {
+    everywhere([] {
+        std::atomic<int> ended{0};
+        const Body nests = [&] {
+            const Unwinds unwinds{ended};
+            thrum_scope_t own;
+            EXPECT_EQ(thrum_scope_begin(&own, kNever), 0);
+            const int cancels = thrum_set_cancel(0); // no earlier wait is one
+            EXPECT_TRUE(eventually([&] { return thrum_scope_cancelled(&own); }));
+            thrum_set_cancel(cancels);
+            thrum_scope_end(&own);
+            ADD_FAILURE() << "a member that was cancelled came back";
+            return 0;
+        };
+        thrum_scope_t outer;
+        ASSERT_EQ(thrum_scope_begin(&outer, kNever), 0);
+        EXPECT_EQ(spawn(&outer, nests), 0);
+        EXPECT_EQ(thrum_scope_cancel(&outer), 0);
+        EXPECT_EQ(thrum_scope_end(&outer), ECANCELED);
+        EXPECT_EQ(ended, 1);
+    });
+}
+
 TEST_P(Scope, OneInsideTimesOutWithTheOneAroundIt) {
     everywhere([] {
         std::atomic<int> begun{0}, ended{0};
