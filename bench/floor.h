@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What user-level threads cost without features: the floor that bench/ult compares libthrum with. x86-64, one kernel thread.
+/* What user-level threads cost without features: the floor that bench/ult compares libthrum with. x86-64.
  *
- * It has what the rows need, in the same way: the child runs at once on a call and its parent waits in a queue; a switch
- * keeps the registers and the floating-point control words that a call keeps; a thread that has ended and is not joined has no
- * stack; and it looks where one with several workers must look for thieves, parked workers and interrupts. It has nothing else:
- * one worker, which is never interrupted, no errors but abort(), no attributes. */
+ * It has what the rows need, in the same way: the child runs at once on a call and its parent waits in a deque, from which other
+ * workers steal; workers without work look for it for a while, then park; a switch keeps the registers and the floating-point control
+ * words that a call keeps; a thread that has ended and is not joined has no stack. It has nothing else: threads are never
+ * interrupted, no errors but abort(), no attributes, no end. */
 #ifndef THRUM_BENCH_FLOOR_H
 #define THRUM_BENCH_FLOOR_H
 
@@ -20,11 +20,14 @@ struct floor_mutex {
 };
 
 struct floor_cond {
+    int is_busy;
     struct floor_thread *first, *last;
 };
 
-/* The caller becomes the first thread. */
-void floor_init(void);
+enum { FLOOR_WORKERS = 8 };
+
+/* The caller becomes the first thread. So many workers, at most FLOOR_WORKERS, run threads until the process ends. */
+void floor_init(unsigned workers);
 struct floor_thread *floor_spawn(void *(*fn)(void *), void *arg);
 void *floor_join(struct floor_thread *thread);
 void floor_yield(void);

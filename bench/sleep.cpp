@@ -7,8 +7,11 @@
 
 #include "rounds.hpp"
 #include "tools/text.hpp"
+#include "verdict.hpp"
 
 namespace {
+
+constexpr unsigned kKernel = 0; // workers: kernel threads sleep
 
 struct Scene {
     const char *key, *name;
@@ -21,6 +24,7 @@ std::vector<Scene> scenes(const bench::Options &options) {
     const double ms = options.numbers[1] * 1e3, many = options.numbers[2];
     return {{"same", "1024 for the same moment, 4 workers", 4, 1024, ms, ms},
             {"same_usual", "1024 for the same moment, 2 workers", 2, 1024, ms, ms},
+            {"same_kernel", "1024 kernel threads for the same moment", kKernel, 1024, ms, ms},
             {"spread", "many for moments all the time, 4 workers", 4, many, 0, ms},
             {"spread_usual", "many for moments all the time, 2 workers", 2, many, 0, ms}};
 }
@@ -35,7 +39,19 @@ bench::Numbers numbers_of(const std::vector<std::string> &words, std::size_t cou
     return bench::numbers_in(bench::run_well(command, bench::Environment()).output, count);
 }
 
-bench::Table lateness(const bench::Options &options) {
+constexpr std::size_t kSameUsual = 1, kSameKernel = 2; // of the scenes
+constexpr auto kPercentile = 1;                        // of the numbers
+
+std::vector<std::string> words_of(const Scene &scene) {
+    std::vector<std::string> words = {"kernel"};
+    if (scene.workers != kKernel)
+        words = {"sleep", std::to_string(scene.workers)};
+    for (const double number : {scene.threads, scene.first_ms, scene.last_ms})
+        words.push_back(text(number));
+    return words;
+}
+
+void lateness(const bench::Options &options, bench::Report *report, bench::Verdicts *verdicts) {
     bench::Table table{"lateness",
                        "How late threads come out of a sleep",
                        {{"what", "threads that sleep", "", 0},
@@ -49,17 +65,22 @@ bench::Table lateness(const bench::Options &options) {
     bench::Turns turns{options.numbers[0], {}};
     for (const Scene &scene : all)
         turns.variants.emplace_back(scene.key);
-    const bench::Rounds<bench::Numbers> rounds(turns, [&](std::size_t which, std::size_t) {
-        const Scene &scene = all[which];
-        return numbers_of({"sleep", std::to_string(scene.workers), text(scene.threads), text(scene.first_ms),
-                           text(scene.last_ms)},
-                          4);
-    });
+    const bench::Rounds<bench::Numbers> rounds(
+        turns, [&](std::size_t which, std::size_t) { return numbers_of(words_of(all[which]), 4); });
     for (std::size_t i = 0; i < all.size(); i++)
         table.rows.push_back({all[i].name, text(all[i].threads), rounds.of(i, bench::nth(0)),
-                              rounds.of(i, bench::nth(1)), rounds.of(i, bench::nth(2)),
+                              rounds.of(i, bench::nth(kPercentile)), rounds.of(i, bench::nth(2)),
                               rounds.of(i, bench::nth(3))});
-    return table;
+    report->add(table);
+    const bench::Estimate ratio = rounds.ratio(kSameUsual, kSameKernel, bench::nth(kPercentile));
+    report->add(
+        {"lateness_ratio",
+         "99th percentile of 1024 for the same moment, 2 workers, to kernel threads'",
+         {{"what", "threads that sleep", "", 0},
+          {"ratio", "ratio", "x", 3},
+          {"limit", "limit", "x", 3},
+          {"verdict", "limit", "verdict", 0}},
+         {{all[kSameUsual].name, ratio, options.numbers[3], verdicts->at_most(ratio, options.numbers[3])}}});
 }
 
 bench::Table idle(const bench::Options &options) {
@@ -82,11 +103,12 @@ bench::Table idle(const bench::Options &options) {
 
 void body(const bench::Options &options) {
     bench::Report report(options);
-    report.add(lateness(options));
+    bench::Verdicts verdicts;
+    lateness(options, &report, &verdicts);
     report.add(idle(options));
     report.note(
         "The aim: a 99th percentile below 1000 us on a quiet machine, and no CPU time that can be measured.");
-    report.print();
+    bench::conclude(&report, options, verdicts);
 }
 
 } // namespace
@@ -98,8 +120,10 @@ int main(int argc, char **argv) {
          "How late threads of libthrum come out of a sleep, and what an idle runtime costs.",
          {{"--rounds", "Measurements of each row", 1, 5, 15, 1, 1000},
           {"--seconds", "How long is slept", 0.2, 2, 2, 0.01, 100},
-          {"--many", "Threads whose moments are spread over that", 2000, 100000, 100000, 100, 1000000}},
+          {"--many", "Threads whose moments are spread over that", 2000, 100000, 100000, 100, 1000000},
+          {"--late-limit", "Limit of the ratio to kernel threads'", 0.1, 0.1, 0.1, 1e-6, 1e6}},
          {},
-         false},
+         false,
+         {bench::kCheck}},
         body);
 }

@@ -22,6 +22,14 @@ CREATORS = ({"default_per_s": INTERVAL, "cache_per_s": INTERVAL, "speedup": INTE
             "creators", {1, 2, 8, 32})
 MODES = {"yield", "lend", "own-tls", "klt"}  # of preemption
 NOT_MEASURED = "not available"  # of a row: this build of the library, or this machine, does not have it
+FLOOR_LIMITS = {f"{row}, {workers}" for workers in ("1 worker", "2 workers")
+                for row in ("spawn + join, one at a time", "spawn + join by main, which called thrum_init",
+                            "spawn + join by a kernel thread, no thrum_init",
+                            "mutex + condition, there and back", "fib, a spawn", "skynet, a leaf")}
+FLOOR_LIMITS |= {f"{row}, 1 worker" for row in ("spawn + join, 1000 at a time", "spawn + join by main, 1000 at a time",
+                                                "yield, two threads", "spawn + join by main, mode klt")}
+TBB_LIMITS = {f"{row}, 2 workers" for row in ("spawn + join, 1000 at a time", "spawn + join by main, 1000 at a time",
+                                              "flat loop, tasks of 1 µs", "flat loop, tasks of 5 µs")}
 EXPECTED = {
     "preload_cost": {
         "preload_cost": ({"wall_us": NUMBER, "cpu_us": NUMBER}, "program", {"nothing", "python3"}),
@@ -93,8 +101,8 @@ EXPECTED = {
                  "tasklet: spawn + join, one at a time", "spawn + join, 1000 at a time, stack of the usual size",
                  "spawn + join, one at a time, stack of the usual size",
                  "spawn + join, 1000 at a time, stealing by levels",
-                 "spawn + join by main, which called thrum_init", "the same, 1000 at a time",
-                 "spawn + join by a kernel thread, no thrum_init",
+                 "spawn + join by main, which called thrum_init", "spawn + join by main, 1000 at a time",
+                 "spawn + join by a kernel thread, no thrum_init", "spawn + join by main, mode klt",
                  *(f"the same, {how}stack of {size}" for size in ("16 KiB", "1 MiB", "64 MiB")
                    for how in ("", "one at a time, "))}),
         "ult_other": ({"one": NUMBER, "two": NUMBER}, "operation",
@@ -109,7 +117,9 @@ EXPECTED = {
     "sleep": {
         "lateness": ({"median": INTERVAL, "p99": INTERVAL, "most": INTERVAL, "cpu": INTERVAL}, "what",
                      {f"{what}, {workers} workers" for workers in (2, 4)
-                      for what in ("1024 for the same moment", "many for moments all the time")}),
+                      for what in ("1024 for the same moment", "many for moments all the time")}
+                     | {"1024 kernel threads for the same moment"}),
+        "lateness_ratio": ({"ratio": INTERVAL, "limit": NUMBER}, "what", {"1024 for the same moment, 2 workers"}),
         "idle": ({}, "workers", {"1", "2", "4", "64"}),  # its numbers may be 0
     },
     "hpp": {
@@ -168,7 +178,7 @@ SMALLEST = {  # less than --quick, for a figure of each
     "preempt_forms": ("--rounds", "1", "--seconds", "0.05"),
     "preempt_overhead": ("--rounds", "1", "--length", "1"),
     "preempt_timers": ("--rounds", "1", "--seconds", "0.02", "--threads", "2"),
-    "ult": ("--rounds", "1", "--length", "0.01", "--blocked", "100", "--armed"),
+    "ult": ("--rounds", "1", "--length", "0.01", "--blocked", "100", "--armed", "--floor"),
 }
 MACHINE = {"cpu", "cores", "kernel", "libc", "load_before", "load_after"}
 DISTANCES = {"line_ns_before", "line_ns_after"}  # not those in Python; 0 where there is one CPU
@@ -258,6 +268,13 @@ def check_policies(result):
     """What does not depend on the time: what is kept when there is no policy, or a limit."""
     idle = {row["policy"]: row["idle"] for row in result["tables"]["policies"]["rows"]}
     expect(idle["keep all"] >= 64 and 0 < idle["at most 8"] <= 8, f"idle afterwards: {idle}")
+
+
+def check_limits_to_others(result):
+    """Those of ult --floor."""
+    with_tbb = any(row["beside"] == "oneTBB" for row in result["tables"]["ult_limits"]["rows"])
+    check_table(result, "ult_limits", {"thrum": NUMBER, "other": NUMBER, "ratio": INTERVAL, "limit": NUMBER}, "operation",
+                FLOOR_LIMITS | TBB_LIMITS if with_tbb else FLOOR_LIMITS)
 
 
 def check_json(text, name):
@@ -378,6 +395,8 @@ def check_targets_of_preemption(folder, name):
              {"--beyond-limit": {("several", "lend", "verdict")},
               "--alone-limit": {(table, mode, "verdict") for table in ("one", "alone") for mode in ("lend", "lend/monitor")}},
              "1000000", "-1000000"),
+            ("sleep", ("--rounds", "6", "--seconds", "0.02", "--many", "100"),
+             {"--late-limit": {("lateness_ratio", "1024 for the same moment, 2 workers", "verdict")}}, "1000000", "0.000001"),
             ("own_tls", ("--rounds", "6", "--spawns", "10", "--alive", "20", "--fib", "3", "--preempted", "2"),
              {"--first-limit": {("own_tls", "spawn + join, the first", "verdict")},
               "--warm-limit": {("own_tls", "spawn + join, one at a time", "verdict")},
@@ -390,7 +409,8 @@ def check_targets_of_preemption(folder, name):
              {"--armed-limit": {("ult_armed", row, verdict) for verdict in ("verdict_cpu_1", "verdict_wall_2")
                                 for row in (EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread"})
                                 - {"spawn + join, 1000 at a time, stealing by levels",
-                                   "spawn + join by a kernel thread, no thrum_init"}}},
+                                   "spawn + join by a kernel thread, no thrum_init", "spawn + join by main, mode klt"}},
+              "--floor-limits": {("ult_limits", row, "verdict") for row in FLOOR_LIMITS | TBB_LIMITS}},
              "1000000", "0.000001")):
         for missed in (None, *limits):
             asked = [word for limit in limits for word in (limit, unreachable if limit == missed else reachable)]
@@ -490,13 +510,15 @@ def check_inference(folder, name):
 
 
 def check_armed(folder, name):
-    """ult beside itself with preemption, and with the event trace."""
+    """ult beside itself with preemption and with the event trace, and beside others by their limits."""
     answer = run(os.path.join(folder, "ult"), *SMALLEST["ult"], "--traced", "--json")
     expect(answer.returncode == 0, f"status {answer.returncode}: {answer.stderr}")
     ratios = {key: INTERVAL for key in ("cpu_1", "wall_1", "cpu_2", "wall_2")}
     operations = EXPECTED["ult"]["ult"][2] | {"resident bytes of a blocked thread", "init + fini"}
     for table in ("ult_armed", "ult_traced"):
         check_table(json.loads(answer.stdout), table, ratios, "operation", operations)
+    if os.access(os.path.join(folder, "peers", "floor"), os.X_OK):  # where its assembly runs
+        check_limits_to_others(json.loads(answer.stdout))
 
 
 PLOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.py")

@@ -12,7 +12,7 @@ shift $(($# > 0))
 
 benchmarks=(create_join spawn stdasync never_slower stat_overhead memory)
 if [[ -x $folder/bench/ult ]]; then # where there is no libthrum there is none of these
-    benchmarks+=(preempt_cost preempt_overhead own_tls fairness "ult --armed --floor --rounds 21")
+    benchmarks+=(preempt_cost preempt_overhead own_tls fairness sleep "ult --armed --floor --rounds 21")
 fi
 
 worst=0

@@ -85,7 +85,7 @@ struct Thrum {
 };
 
 // --- rows that no other runtime has: "tasklet", "tasklet-one", "stack BYTES", "stack-one BYTES", "levels",
-// --- "main-one", "main-batched", "outside-one" ---
+// --- "main-one", "main-batched", "outside-one", "klt-one" ---
 
 // As workloads::batch and one_at_a_time, with attributes.
 thrum_attr_t attributes;
@@ -180,6 +180,12 @@ struct ByMain : Thrum {
         body();
     }
 };
+struct ByMainInKlt : Thrum {
+    static void run(unsigned workers, void (*body)()) {
+        setenv("THRUM_PREEMPT", "klt", 1);
+        ByMain::run(workers, body);
+    }
+};
 struct FromOutside : Thrum {
     static void run(unsigned workers, void (*body)()) {
         setenv("THRUM_WORKERS", std::to_string(workers).c_str(), 1);
@@ -202,6 +208,8 @@ int main(int argc, char **argv) {
         return workloads::main_of<ByMain>(argc, argv, run_one);
     if (argc == 4 && std::strcmp(argv[1], "main-batched") == 0)
         return workloads::main_of<ByMain>(argc, argv, run_batched);
+    if (argc == 4 && std::strcmp(argv[1], "klt-one") == 0)
+        return workloads::main_of<ByMainInKlt>(argc, argv, run_one);
     if (argc == 4 && std::strcmp(argv[1], "outside-one") == 0)
         return workloads::main_of<FromOutside>(argc, argv, run_one);
     if (argc == 4 && set_attributes(argv[1]))
