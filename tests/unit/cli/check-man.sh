@@ -18,6 +18,16 @@ for page in "$folder"/*.[137]; do
   fi
 done
 
+# A page's title, which is above and below it, is the name under which man(1) finds it.
+for page in "$folder"/*.[137]; do
+  title=$(sed -n 's/^\.TH \([^ ]*\) .*/\1/p' "$page")
+  name=${page##*/}
+  [[ ${title//\\/} == "$(tr '[:lower:]' '[:upper:]' <<<"${name%.*}")" ]] || {
+    echo "$page has the title ${title:-(none)}"
+    failed=1
+  }
+done
+
 for command in run compare counters ps stat trace; do
   page=$folder/thrum-$command.1
   options=$("$thrum" "$command" --help | grep -oE '(^| |,)--[a-z][a-z-]*' | grep -oE -- '--[a-z-]+' | sort -u)
