@@ -310,7 +310,7 @@ void inherit_filter_coming(void) {
     store_relaxed(&seen, true);
     cache_filter_coming();
     if (!skipped(ROW_LINEAGE))
-        kthread_stop_keeping("a seccomp filter was installed");
+        kthread_filter_comes();
 }
 
 /* Core scheduling: `tid`, 0 for the caller, is whose cookie is asked for, made, set to the caller's or given to it. */

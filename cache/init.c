@@ -180,6 +180,8 @@ static void *find(const char *name) {
 static const char *fill_table(void) {
     libc.pthread_create = REAL(pthread_create);
     libc.pthread_join = REAL(pthread_join);
+    libc.pthread_tryjoin = REAL(pthread_tryjoin_np);
+    libc.pthread_clockjoin = REAL(pthread_clockjoin_np);
     libc.pthread_detach = REAL(pthread_detach);
     libc.pthread_exit = REAL(pthread_exit);
     libc.pthread_cancel = REAL(pthread_cancel);

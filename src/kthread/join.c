@@ -17,7 +17,9 @@ static void stop_awaiting(struct kthread *thread) {
     cas_acq_rel(&thread->life, &life, LIFE_RUNNING); /* pairs with publish */
 }
 
-/* Sleeps until the thread has ended or the deadline has passed. */
+/* Sleeps until the thread has ended or the deadline has passed. ASK_LIBC: it may end without saying so. */
+enum { ASK_LIBC = -1 };
+
 static int sleep_until_ended(struct kthread *thread, clockid_t clock, const struct timespec *deadline) {
     for (;;) {
         /* This and the next two pair with publish: the result is there. */
@@ -26,12 +28,26 @@ static int sleep_until_ended(struct kthread *thread, clockid_t clock, const stru
             return 0;
         if (life == LIFE_RUNNING && !cas_acq_rel(&thread->life, &life, LIFE_AWAITED))
             continue;
+        if (kthread_may_be_killed()) {
+            stop_awaiting(thread);
+            return ASK_LIBC;
+        }
         long answer = futex_wait_until(&thread->life, LIFE_AWAITED, clock, deadline);
         if (answer == -ETIMEDOUT || answer == -EINVAL) {
             stop_awaiting(thread);
             return load_acquire(&thread->life) >= LIFE_ENDED ? 0 : (int)-answer;
         }
     }
+}
+
+/* Keeping has stopped, so its kernel thread ends with it. The handle is gone from libc then. */
+static int join_in_libc(struct kthread *thread, enum kthread_join_mode mode, clockid_t clock,
+                        const struct timespec *deadline) {
+    int error = mode == KTHREAD_JOIN_TRY ? libc.pthread_tryjoin(thread->handle, NULL)
+                : deadline == NULL       ? libc.pthread_join(thread->handle, NULL)
+                                         : libc.pthread_clockjoin(thread->handle, NULL, clock, deadline);
+    thread->joined_in_libc = error == 0;
+    return error;
 }
 
 #pragma GCC diagnostic push
@@ -56,6 +72,8 @@ static int wait_cancellably(struct kthread *thread, clockid_t clock, const struc
         pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
         error = sleep_until_ended(thread, clock, deadline);
         pthread_setcanceltype(type, &type);
+        if (error == ASK_LIBC)
+            error = join_in_libc(thread, KTHREAD_JOIN_WAIT, clock, deadline);
     }
     libc.unregister_cancel(&landing);
     if (error == 0)
@@ -78,6 +96,10 @@ static void reap(struct kthread *thread) {
     uint32_t life = LIFE_ENDED;
     fetch_sub_relaxed(&thrum_cache_counters.live, 1);
     how_many_not_unjoined(thread);
+    if (thread->joined_in_libc) {
+        registry_free(thread);
+        return;
+    }
     /* Pairs with publish; lost against expel or departures_unjoined. */
     if (cas_acq_rel(&thread->life, &life, LIFE_IDLE)) {
         kthread_release(thread);
@@ -105,7 +127,7 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
     if (!skipped(ROW_JOIN)) {
         if (life == LIFE_IDLE)
             return ESRCH;
-        if (mode == KTHREAD_JOIN_TRY && life < LIFE_ENDED)
+        if (mode == KTHREAD_JOIN_TRY && life < LIFE_ENDED && !kthread_may_be_killed())
             return EBUSY;
         if (life == LIFE_DETACHED)
             return EINVAL;
@@ -121,13 +143,17 @@ int kthread_join(struct kthread *thread, void **result, enum kthread_join_mode m
         return ETIMEDOUT;                  /* the kernel would call it malformed */
     }
     place_join(thread);
-    int error = life >= LIFE_ENDED ? 0 : wait_cancellably(thread, clock, deadline);
+    int error = 0;
+    if (life < LIFE_ENDED)
+        error = mode == KTHREAD_JOIN_TRY && kthread_may_be_killed()
+                    ? join_in_libc(thread, mode, clock, NULL)
+                    : wait_cancellably(thread, clock, deadline);
     if (error != 0) {
         store_release(&thread->joiner, 0); /* pairs with the cas of the next joiner */
         return error;
     }
-    if (result != NULL)
-        *result = thread->result;
+    if (result != NULL) /* of one that was killed there is none, as in libc */
+        *result = load_acquire(&thread->life) >= LIFE_ENDED ? thread->result : NULL; /* pairs with publish */
     reap(thread);
     return 0;
 }

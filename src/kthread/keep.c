@@ -281,6 +281,56 @@ void kthread_stop_keeping(const char *why) {
     kthread_cull();
 }
 
+/* --- a filter is coming ---------------------------------------------------------------------------------- */
+
+/* It may hold for all threads (SECCOMP_FILTER_FLAG_TSYNC): none of the library's own calls may be left to be made by one that is
+ * inside. Those are the threads whose gate is closed or not open yet: from a creator's taking one to the first instruction of
+ * its job, and from the job's end until it is parked or gone. Ones with a joiner that must come first have been expelled. */
+static void count_inside(struct kthread *thread, void *count) {
+    uint32_t life = load_acquire(&thread->life); /* pairs with publish */
+    if ((load_acquire(&thread->gate) & (GATE_CLOSED | GATE_STARTING)) != 0 && life != LIFE_RETIRED)
+        ++*(unsigned *)count;
+}
+
+static void await_those_inside(void) {
+    uint64_t give_up =
+        clock_monotonic_ns() + UINT64_C(1000000000); /* one may wait for a lock of the caller's */
+    unsigned count;
+    for (;;) {
+        count = 0;
+        registry_each(count_inside, &count);
+        if (count == 0 || clock_monotonic_ns() > give_up)
+            return;
+        sched_yield();
+        kthread_cull(); /* what has been published meanwhile */
+    }
+}
+
+static uint32_t may_be_killed;
+
+bool kthread_may_be_killed(void) {
+    fence_seq_cst(); /* after the joiner's AWAITED; pairs with kthread_filter_comes' */
+    return load_seq_cst(&may_be_killed);
+}
+
+/* Its joiner looks at may_be_killed again. */
+static void wake_joiner(struct kthread *thread, void *unused) {
+    (void)unused;
+    uint32_t life = LIFE_AWAITED;
+    if (cas_acq_rel(&thread->life, &life, LIFE_RUNNING)) /* pairs with sleep_until_ended */
+        futex_wake(&thread->life, INT32_MAX);
+}
+
+void kthread_filter_comes(void) {
+    kthread_stop_keeping("a seccomp filter was installed");
+    if (load_relaxed(&thrum_cache_counters.created) == 0)
+        return;
+    await_those_inside();
+    store_seq_cst(&may_be_killed, 1); /* pairs with kthread_may_be_killed */
+    fence_seq_cst();
+    registry_each(wake_joiner, NULL);
+}
+
 void kthread_main_exits(void) {
     if (skipped(ROW_LAST_THREAD))
         return;

@@ -82,6 +82,7 @@ struct kthread {
     pthread_t joins;    /* the foreign thread that it waits for in libc's pthread_join, 0 if none */
     struct __jmp_buf_tag *landing; /* where its pthread_exit lands */
     bool has_worked;               /* this is not its first job */
+    bool joined_in_libc;           /* by a joiner, which then frees the descriptor */
     sigbits pending_seen;          /* pending for it or the process when the last job ended */
 
     /* r/o after the kernel thread's creation */
@@ -169,7 +170,12 @@ void kthread_main_exits(void);
 
 /* Nothing is kept any more (`why` is one phrase); threads that run now retire when they end. */
 void kthread_stop_keeping(const char *why);
-/* The same before the first thread, without a system call. */
+/* A seccomp filter is coming, perhaps for all threads: the same, and no thread is left that is about to make a call of the
+ * library's. From then on the kernel may end a single thread, by a filter or because the thread is in strict mode. */
+void kthread_filter_comes(void);
+/* Such a thread does not publish its end: its joiner waits for the kernel thread, as libc's does. */
+bool kthread_may_be_killed(void);
+/* kthread_stop_keeping before the first thread, without a system call. */
 void kthread_keep_none(const char *why);
 bool kthread_keeping(void);
 const char *kthread_state(void); /* "on", or why not */

@@ -10,11 +10,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <time.h>
 
 /* The buffer that __pthread_register_cancel links: pthread.h's type, filled by __sigsetjmp. */
 struct libc_threads {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int (*pthread_join)(pthread_t, void **);
+    int (*pthread_tryjoin)(pthread_t, void **);
+    int (*pthread_clockjoin)(pthread_t, void **, clockid_t, const struct timespec *);
     int (*pthread_detach)(pthread_t);
     void (*pthread_exit)(void *);
     int (*pthread_cancel)(pthread_t);

@@ -11,6 +11,8 @@
  *             IDLE        DETACHED    creator                           a detached job is prepared
  *             RUNNING     AWAITED     joiner (cas)                      it is about to sleep
  *             AWAITED     RUNNING     joiner (cas)                      it gave up (timeout, cancelled)
+ *             AWAITED     RUNNING     any thread (cas)                  a seccomp filter is coming: wakes the joiner, which
+ *                                                                       then waits for the kernel thread
  *             RUNNING     DETACHED    pthread_detach (cas)
  *             RUNNING     ENDED       the thread itself (cas)           job done, thread kept
  *             AWAITED     ENDED       the thread itself (cas)           likewise, and wakes the joiner

@@ -42,6 +42,14 @@ static inline void filter_install(struct filter *filter) {
         CANNOT("no seccomp filter: %s", strerror(errno));
 }
 
+// For all threads, as they are.
+static inline void filter_install_for_all(struct filter *filter) {
+    struct sock_fprog program = {filter->length, filter->code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
+        CANNOT("no seccomp filter for all threads: %s", strerror(errno));
+}
+
 // Starts the case anew under the filter, with `name` in the environment.
 static inline int filter_restart(struct filter *filter, const char *name) {
     setenv(name, "1", 1);

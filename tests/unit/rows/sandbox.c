@@ -40,7 +40,7 @@ static const long of_libc[] = {SYS_mmap,
                                SYS_clock_nanosleep,
                                -1};
 
-static void enter_sandbox(const long *more) {
+static void enter_sandbox_by(void (*install)(struct filter *), const long *more) {
     static struct filter filter;
     long calls[FILTER_MOST];
     int count = 0;
@@ -52,7 +52,11 @@ static void enter_sandbox(const long *more) {
     struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_NODEFER};
     CHECK_SYS(sigaction(SIGSYS, &action, NULL));
     filter_make(&filter, calls, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
-    filter_install(&filter);
+    install(&filter);
+}
+
+static void enter_sandbox(const long *more) {
+    enter_sandbox_by(filter_install, more);
 }
 
 static void expect_no_notes(void) {
@@ -117,6 +121,71 @@ static void threads_across(void) {
     expect_no_notes();
 }
 
+// The filter holds for threads that are just beginning or ending, on new kernel threads and on reused ones. A call of the library's
+// own would be made with the signal blocked, and so end the process.
+static void threads_in_the_midst(void) {
+    enum { ROUNDS = 24 };
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t child = fork();
+        CHECK_SYS(child);
+        if (child == 0) {
+            pthread_t threads[3];
+            use_threads();
+            for (int k = 0; k < 3; k++)
+                CHECK_OK(pthread_create(&threads[k], NULL, k == 2 ? do_nothing : wait_for_release, NULL));
+            enter_sandbox_by(filter_install_for_all, NULL);
+            is_released = 1;
+            for (int k = 0; k < 3; k++)
+                CHECK_OK(pthread_join(threads[k], NULL));
+            expect_no_notes();
+            _exit(0);
+        }
+        expect_exit(wait_child(child), 0);
+    }
+}
+
+// The kernel ends a thread alone: for a call that strict mode or a filter does not allow. The one that joins it is told.
+static void *enter_strict_mode(void *arg) {
+    usleep(10000);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    return arg;
+}
+static void *be_killed(void *arg) {
+    static const long calls[] = {SYS_getppid, -1};
+    struct filter filter;
+    filter_make(&filter, calls, SECCOMP_RET_KILL_THREAD, SECCOMP_RET_ALLOW);
+    filter_install(&filter);
+    usleep(10000);
+    getppid();
+    return arg;
+}
+static void *sleep_and_answer(void *arg) {
+    usleep(50000);
+    return arg;
+}
+static void threads_that_are_killed(void) {
+    void *(*const functions[])(void *) = {enter_strict_mode, be_killed};
+    pthread_t thread, other;
+    void *result;
+    struct timespec soon;
+    int error;
+    CHECK_OK(pthread_create(&other, NULL, sleep_and_answer, (void *)2));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(pthread_create(&thread, NULL, functions[i], (void *)1));
+        CHECK_OK(pthread_join(thread, &result));
+        CHECK_OK(pthread_create(&thread, NULL, functions[i], (void *)1));
+        clock_gettime(CLOCK_REALTIME, &soon);
+        soon.tv_sec += 30;
+        CHECK_OK(pthread_timedjoin_np(thread, &result, &soon));
+        CHECK_OK(pthread_create(&thread, NULL, functions[i], (void *)1));
+        while ((error = pthread_tryjoin_np(thread, &result)) == EBUSY)
+            usleep(1000);
+        CHECK_EQ(error, 0);
+    }
+    CHECK_OK(pthread_join(other, &result));
+    CHECK_EQ((intptr_t)result, 2);
+}
+
 // The calls that have a function in the library, each once.
 static void calls_after(void) {
     static const long needed[] = {
@@ -178,6 +247,8 @@ static const struct check_case cases[] = {
     {"first_thread_comes_after", first_thread_comes_after, FAILS_WHEN_SKIPPED},
     {"threads_before_and_after", threads_before_and_after, HOLDS_WHEN_SKIPPED},
     {"threads_across", threads_across, HOLDS_WHEN_SKIPPED},
+    {"threads_in_the_midst", threads_in_the_midst, HOLDS_WHEN_SKIPPED},
+    {"threads_that_are_killed", threads_that_are_killed, HOLDS_WHEN_SKIPPED},
     {"calls_after", calls_after, FAILS_WHEN_SKIPPED},
     {"switched_off", switched_off, HOLDS_WHEN_SKIPPED},
     {"switched_off_first_thread", switched_off_first_thread, HOLDS_WHEN_SKIPPED},
