@@ -413,6 +413,37 @@ typedef struct {
  * and THRUM_WAIT_NONE after Go's select, whose nil channels are never ready. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which);
 
+/*     static void serve_it(void *arg) {
+ *         serve(arg);
+ *     }
+ *
+ *     static struct request request;
+ *     static thrum_wait_t first = {.what = THRUM_WAIT_RECEIVE, .object = &requests, .value = &request};
+ *     static thrum_when_t when = {.waits = &first, .count = 1, .deadline = UINT64_MAX, .fn = serve_it, .arg = &request};
+ *     thrum_spawn_when(NULL, &when);
+ */
+typedef struct {
+    thrum_wait_t *waits; /* these three as for thrum_wait_any */
+    size_t count;
+    uint64_t deadline;
+    void (*fn)(void *arg);
+    void *arg;
+    size_t which;  /* once fn is called: the position of the one that was ready */
+    int32_t error; /* likewise: what thrum_wait_any would have returned */
+    uint32_t opaque1;
+    uint64_t opaque[12];
+} thrum_when_t;
+
+/* Starts a detached thread which calls thrum_wait_any and then fn(arg). But while it waits the thread has no stack: it takes 192
+ * bytes besides the caller's memory. `when` and its `waits` must stay valid until fn is called; fn may free or reuse them. The
+ * operation is the new thread's, which owns the mutex that it waited for. The thread has a stack at once if an object is ready, or
+ * if an external kernel thread sets a deadline. `attr` may be NULL. THRUM_SPAWN_QUEUED makes no difference. thrum_cancel has no
+ * effect before the thread has begun.
+ *
+ * From: ULT, tasklet, external.
+ * Errors: EINVAL `fn` is NULL, `attr` says THRUM_SPAWN_TASKLET, or as thrum_wait_any for `waits`; otherwise as thrum_spawn. */
+int thrum_spawn_when(const thrum_attr_t *attr, thrum_when_t *when);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

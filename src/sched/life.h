@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A unit's beginning and its end, as far as spawning and joining share them. All inside. */
+/* A unit's beginning and its end, as far as spawning and joining share them. All inside, but for
+ * unit_make_later. */
 #ifndef THRUM_SCHED_LIFE_H
 #define THRUM_SCHED_LIFE_H
 
@@ -8,6 +9,7 @@
 #include "context/depot.h"
 #include "sched/trim.h"
 #include "sched/worker.h"
+#include "thrum/thrum.h"
 
 /* An external kernel thread has no cache of its own. */
 INSIDE static inline __attribute__((always_inline)) struct thrum_unit *unit_new(struct worker *worker) {
@@ -35,6 +37,11 @@ INSIDE static inline __attribute__((always_inline)) void unit_free(struct worker
 struct attributes;
 INSIDE struct thrum_unit *unit_make(struct worker *worker, const struct attributes *attributes,
                                     void *(*fn)(void *), void *arg);
+
+/* A ULT that is never joined and is in no queue: the caller makes it a waiter, and its waker enqueues it. It has no stack until it
+ * begins. 0, or an error of thrum_spawn. */
+NOT_INSIDE int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg,
+                               struct thrum_unit **made);
 
 /* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */
 INSIDE static inline __attribute__((always_inline)) void run_child(struct worker *worker,

@@ -294,6 +294,48 @@ static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr
     return spawn(enter(), thread, attr, fn, arg);
 }
 
+/* ESRCH: there is no runtime. */
+static int make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, struct thrum_unit **made) {
+    struct worker *worker = enter();
+    struct thrum_unit *unit = NULL;
+    int error = 0;
+    if (worker == NULL && !load_acquire(&runtime.open)) { /* pairs with the runtime's start */
+        error = ESRCH;
+    } else if ((unit = unit_new(worker)) == NULL) {
+        error = EAGAIN;
+    } else {
+        unit_set(unit, fn, arg, JOIN_DETACHED);
+        if (attr != NULL && !unit_set_attributes(unit, attributes_of(attr)))
+            error = EINVAL;
+        else if (!has_stack_for(worker, unit))
+            error = EAGAIN;
+        if (error != 0)
+            unit_free(worker, unit);
+        else
+            prepare(unit);
+    }
+    leave();
+    *made = unit;
+    return error;
+}
+
+int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, struct thrum_unit **made) {
+    if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
+        return EINVAL;
+    for (int error;;) {
+        void *(*own_fn)(void *) = fn;
+        void *own_arg = arg;
+        bool is_own = attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr));
+        if (is_own && (error = own_make(&own_fn, &own_arg)) != 0)
+            return error;
+        error = make_later(attr, own_fn, own_arg, made);
+        if (error != 0 && is_own)
+            own_unmake(own_arg);
+        if (error != ESRCH || (error = scheduler_start_default()) != 0)
+            return error;
+    }
+}
+
 /* No attributes. Of a creator that is bound, as main is, the child is queued: the creator
  * is mostly the first to join it, and calls it then (join_by_running). */
 LEAVES static __attribute__((noinline)) int spawn_plain(struct worker *worker, thrum_t *thread,

@@ -18,6 +18,8 @@
  * than a word's SPIN: a unit that is in a list must not be put into a run queue by a preemption as well.
  *
  * Modelled in tests/model/waitany.pml and waitany_locks.pml; tested by tests/unit/ult/sync_wait_any_test.cpp. */
+#include "sync/wait_any.h"
+
 #include <errno.h>
 
 #include "sched/cancel.h"
@@ -26,21 +28,6 @@
 #include "sync/mutex.h"
 #include "sync/rwlock.h"
 #include "sync/sem.h"
-
-/* What thrum_wait_t is. */
-struct item {
-    uint32_t what; /* enum thrum_wait_what; THRUM_WAIT_RANDOM besides */
-    int32_t result;
-    void *object, *value;
-    struct waiter waiter;
-    struct item *next; /* in the order of the objects */
-    struct join_watch watch;
-    uint32_t watch_done; /* the thread that has ended does not look at us any more */
-};
-
-_Static_assert(sizeof(struct item) <= sizeof(thrum_wait_t), "thrum/sync.h leaves room for it");
-_Static_assert(offsetof(struct item, value) == offsetof(thrum_wait_t, value),
-               "thrum/sync.h has the first four");
 
 static enum thrum_wait_what what_of(const struct item *item) {
     return (enum thrum_wait_what)(item->what & ~(uint32_t)THRUM_WAIT_RANDOM);
@@ -54,6 +41,7 @@ static uintptr_t key_of(const struct item *item) {
 
 /* What can be waited for. `attempt` is called outside, the other two inside. */
 struct kind {
+    enum awaits awaits;                /* of a unit that waits for this one alone */
     int (*attempt)(struct item *item); /* EBUSY: it is not ready. Everything else is the outcome */
     int (*enlist)(struct item *item);  /* EBUSY: it looks ready. Other errors are the caller's fault */
     void (*withdraw)(struct item *item);
@@ -249,18 +237,19 @@ static void none_withdraw(struct item *item) {
 /* --- all of them -------------------------------------------------------------------------------------- */
 
 static const struct kind kinds[] = {
-    [THRUM_WAIT_EVENT] = {event_attempt, event_enlist, event_withdraw, behind_one},
-    [THRUM_WAIT_LATCH] = {event_attempt, event_enlist, event_withdraw, behind_one},
-    [THRUM_WAIT_FUTURE] = {event_attempt, event_enlist, event_withdraw, behind_one},
-    [THRUM_WAIT_EVENTUAL] = {eventual_attempt, event_enlist, event_withdraw, behind_one},
-    [THRUM_WAIT_SEM] = {sem_attempt, sem_enlist, sem_withdraw, behind_one},
-    [THRUM_WAIT_SEND] = {send_attempt, channel_enlist, channel_withdraw, behind_channel},
-    [THRUM_WAIT_RECEIVE] = {receive_attempt, channel_enlist, channel_withdraw, behind_channel},
-    [THRUM_WAIT_JOIN] = {join_attempt, join_enlist, join_withdraw, behind_one},
-    [THRUM_WAIT_LOCK] = {lock_attempt, lock_enlist, lock_withdraw, behind_one},
-    [THRUM_WAIT_READ_LOCK] = {rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
-    [THRUM_WAIT_WRITE_LOCK] = {rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
-    [THRUM_WAIT_NONE] = {none_attempt, none_enlist, none_withdraw, behind_one},
+    [THRUM_WAIT_EVENT] = {AWAITS_EVENT, event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_LATCH] = {AWAITS_LATCH, event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_FUTURE] = {AWAITS_FUTURE, event_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_EVENTUAL] = {AWAITS_EVENTUAL, eventual_attempt, event_enlist, event_withdraw, behind_one},
+    [THRUM_WAIT_SEM] = {AWAITS_SEM, sem_attempt, sem_enlist, sem_withdraw, behind_one},
+    [THRUM_WAIT_SEND] = {AWAITS_SEND, send_attempt, channel_enlist, channel_withdraw, behind_channel},
+    [THRUM_WAIT_RECEIVE] = {AWAITS_RECEIVE, receive_attempt, channel_enlist, channel_withdraw,
+                            behind_channel},
+    [THRUM_WAIT_JOIN] = {AWAITS_END, join_attempt, join_enlist, join_withdraw, behind_one},
+    [THRUM_WAIT_LOCK] = {AWAITS_MUTEX, lock_attempt, lock_enlist, lock_withdraw, behind_one},
+    [THRUM_WAIT_READ_LOCK] = {AWAITS_READ, rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
+    [THRUM_WAIT_WRITE_LOCK] = {AWAITS_WRITE, rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
+    [THRUM_WAIT_NONE] = {AWAITS_ANY, none_attempt, none_enlist, none_withdraw, behind_one},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -314,9 +303,8 @@ static struct item *take_run(struct item **rest) {
     return first;
 }
 
-/* A list by the objects' addresses: a merge sort without memory, as many waits may be in the array. runs[i] is NULL or made
- * of 2^i runs of the array's, of which one that is in order already has one. */
-static struct item *put_in_order(struct item *items, size_t count) {
+/* A merge sort without memory, as many waits may be in the array. runs[i] is NULL or made of 2^i runs of the array's, of which one that is in order already has one. */
+struct item *items_in_order(struct item *items, size_t count) {
     enum { LEVELS = 8 * sizeof count };
     struct item *runs[LEVELS] = {NULL}, *rest = items, *all = NULL;
     for (size_t i = 0; i < count; i++)
@@ -338,12 +326,20 @@ static struct item *put_in_order(struct item *items, size_t count) {
 
 /* --- waiting ------------------------------------------------------------------------------------------ */
 
-/* Where it ended is in *end: NULL if all are enlisted. */
-INSIDE static int enlist_all(struct item *first, struct wait *wait, struct item **end) {
-    for (struct item *item = first; item != NULL; item = item->next) {
-        item->waiter = waiter_make(wait, true);
-        item->waiter.value = item->value;
-    }
+static void make_waiter(struct item *item, struct wait *wait, bool contested) {
+    item->waiter = waiter_make(wait, contested);
+    item->waiter.value = item->value;
+}
+
+int item_enlist_alone(struct item *item, struct wait *wait) {
+    make_waiter(item, wait, false);
+    item->next = NULL;
+    return kind_of(item)->enlist(item);
+}
+
+int items_enlist(struct item *first, struct wait *wait, struct item **end) {
+    for (struct item *item = first; item != NULL; item = item->next)
+        make_waiter(item, wait, true);
     int error = 0;
     for (*end = first; *end != NULL; *end = kind_of(*end)->behind(*end)) {
         error = kind_of(*end)->enlist(*end);
@@ -353,8 +349,7 @@ INSIDE static int enlist_all(struct item *first, struct wait *wait, struct item 
     return error;
 }
 
-/* The one that it was claimed by, or NULL. */
-INSIDE static struct item *withdraw_all(struct item *first, const struct item *end) {
+struct item *items_withdraw(struct item *first, const struct item *end) {
     struct item *fired = NULL;
     for (struct item *item = first; item != end; item = item->next) {
         if (item->waiter.fired)
@@ -371,7 +366,7 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     struct wait wait = {.unit = unit_self(worker)};
     struct item *end;
     waiter_await(wait.unit, AWAITS_ANY, NULL, deadline);
-    int error = enlist_all(first, &wait, &end);
+    int error = items_enlist(first, &wait, &end);
     if (error == 0) {
         error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;
     } else if (!wait_claim(&wait)) { /* a waker was quicker, and wakes us */
@@ -380,16 +375,20 @@ static int wait_once(struct item *first, uint64_t deadline, struct item **ready)
     } else {
         unit_await_no_more(wait.unit);
     }
-    *ready = withdraw_all(first, end);
+    *ready = items_withdraw(first, end);
     leave();
     return error == EBUSY ? EAGAIN : error;
 }
 
 /* Those that leave something to be collected have it there, for us alone or for all. */
-static void collect(struct item *item) {
+void item_collect(struct item *item) {
     item->result = item->waiter.result;
     if (what_of(item) == THRUM_WAIT_EVENTUAL || what_of(item) == THRUM_WAIT_JOIN)
         item->result = kind_of(item)->attempt(item);
+}
+
+uint64_t item_awaits(const struct item *item) {
+    return awaits_make(kind_of(item)->awaits, what_of(item) == THRUM_WAIT_NONE ? NULL : item->object);
 }
 
 static bool are_known(const struct item *items, size_t count) {
@@ -410,20 +409,22 @@ static bool are_none(const struct item *items, size_t count) {
     return true;
 }
 
+bool items_may_wait(const struct item *items, size_t count, uint64_t deadline) {
+    return are_known(items, count) && (deadline != TIMER_NEVER || !are_none(items, count));
+}
+
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which) {
     struct item *items = (struct item *)(void *)waits, *first = NULL, *ready;
-    if (!are_known(items, count))
+    if (!items_may_wait(items, count, deadline))
         return EINVAL;
     while ((ready = attempt_all(items, count)) == NULL) {
         if (deadline == 0)
             return ETIMEDOUT;
-        if (deadline == TIMER_NEVER && are_none(items, count))
-            return EINVAL;
         if (first == NULL)
-            first = put_in_order(items, count);
+            first = items_in_order(items, count);
         int error = wait_once(first, deadline, &ready);
         if (error == 0) {
-            collect(ready);
+            item_collect(ready);
             break;
         }
         if (error != EAGAIN)

@@ -46,6 +46,7 @@ thrum_once_t once = THRUM_ONCE_INITIALIZER;
 thrum_timer_t timer = THRUM_TIMER_INITIALIZER;
 thrum_channel_t channel = THRUM_CHANNEL_UNBOUNDED_INITIALIZER(sizeof(int));
 thrum_wait_t no_object = {THRUM_WAIT_EVENT, 0, nullptr, nullptr, {}};
+thrum_when_t no_when = {&no_object, 1, 0, [](void *) {}, nullptr, 0, 0, 0, {}};
 thrum_pool_t no_pools[2] = {nullptr, nullptr};
 std::size_t bytes;
 thrum_future_t future;
@@ -159,6 +160,8 @@ const std::vector<Call> &answers_einval() {
         ANSWERS(thrum_channel_close, nullptr),
         ANSWERS(thrum_channel_destroy, nullptr),
         ANSWERS(thrum_wait_any, nullptr, 1, 0, nullptr),
+        ANSWERS(thrum_spawn_when, nullptr, nullptr),
+        ANSWERS(thrum_spawn_when, nullptr, &no_when),
         ANSWERS(thrum_scope_begin, nullptr, 0),
         ANSWERS(thrum_scope_spawn, nullptr, nullptr, nullptr, kNoArgument),
         ANSWERS(thrum_scope_cancel, nullptr),
