@@ -130,7 +130,7 @@ class shared_mutex {
 
     void lock_shared() { thrum_rwlock_read_lock(&native_); }
     bool lock_shared(const std::stop_token &stop) {
-        return detail::wait_unless_stopped(stop, {THRUM_WAIT_READ_LOCK, 0, &native_, nullptr, {}}) == 0;
+        return detail::wait_unless_stopped(stop, waiting_shared()) == 0;
     }
     bool try_lock_shared() { return thrum_rwlock_try_read_lock(&native_) == 0; }
     void unlock_shared() { unlock(); }
@@ -148,6 +148,8 @@ class shared_mutex {
     native_handle_type native_handle() noexcept { return &native_; }
     /* For when_any, which locks it as lock() does. */
     thrum_wait_t waiting() noexcept { return {THRUM_WAIT_WRITE_LOCK, 0, &native_, nullptr, {}}; }
+    /* Likewise, as lock_shared() does. */
+    thrum_wait_t waiting_shared() noexcept { return {THRUM_WAIT_READ_LOCK, 0, &native_, nullptr, {}}; }
 
   private:
     thrum_rwlock_t native_ = THRUM_RWLOCK_INITIALIZER;

@@ -53,6 +53,10 @@ template <waitable Operand>
 inline constexpr bool keeps_its_place<Operand> = true;
 template <class Mutex>
 inline constexpr bool keeps_its_place<locking<Mutex>> = true;
+template <class Awaiter, class... Operands>
+inline constexpr bool keeps_its_place<awaiting_operands<Awaiter, Operands...>> = true;
+template <>
+inline constexpr bool keeps_its_place<locking_shared> = true;
 template <>
 inline constexpr bool keeps_its_place<sleeping_for> = true;
 template <>

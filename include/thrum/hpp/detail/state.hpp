@@ -93,6 +93,11 @@ inline void *resume(void *address) {
     return nullptr;
 }
 
+/* What thrum_spawn_when calls. */
+inline void resume_when_ready(void *address) {
+    resume(address);
+}
+
 /* Resumes it on a new thread, enqueued behind the runnable ones: the thread that sets a value does not wait. If no thread
  * can be created, resumes it here. */
 inline void resume_on_thread(void *address) {
