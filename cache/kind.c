@@ -70,7 +70,7 @@ static bool asks_for_own_scheduling(const pthread_attr_t *attributes) {
 
 static enum counters_pass look(const pthread_attr_t *attributes, struct kthread_kind *kind, bool *detached) {
     int state = 0, inherit = 0;
-    kind->user = (struct kthread_own_stack){NULL, 0, 0};
+    kind->user = (struct kthread_own_stack){NULL, 0};
     pthread_attr_getdetachstate(attributes, &state);
     *detached = state == PTHREAD_CREATE_DETACHED;
     if (pthread_attr_getstacksize(attributes, &kind->stack_size) != 0 ||
@@ -95,7 +95,7 @@ static enum counters_pass look_at_defaults(struct kthread_kind *kind, bool *deta
 
 static enum counters_pass kind_of_null(struct kthread_kind *kind, bool *detached) {
     *detached = false;
-    kind->user = (struct kthread_own_stack){NULL, 0, 0};
+    kind->user = (struct kthread_own_stack){NULL, 0};
     if (load_acquire(&defaults.known) && !load_relaxed(&defaults_set)) { /* pairs with the store below */
         kind->stack_size = load_relaxed(&defaults.stack_size);
         kind->guard_size = load_relaxed(&defaults.guard_size);

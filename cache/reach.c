@@ -185,7 +185,7 @@ INTERPOSE int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
                                                     : PTHREAD_CREATE_JOINABLE);
     if (error == 0 && thread != NULL && thread->user.low != NULL) {
         pthread_attr_setstack(attributes, thread->user.low, thread->user.size);
-        pthread_attr_setguardsize(attributes, thread->user.guard);
+        pthread_attr_setguardsize(attributes, 0); /* as libc says, whatever the attributes asked for */
     }
     return error;
 }

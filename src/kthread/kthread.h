@@ -31,7 +31,7 @@
 
 struct kthread_own_stack { /* the program's; {NULL}: none */
     char *low;
-    size_t size, guard; /* guard: the attribute, which is only told again */
+    size_t size;
 };
 
 /* What must match exactly for one kernel thread to stand in for another.

@@ -50,7 +50,6 @@ void kthread_user_stack(struct kthread_kind *kind, char *low, size_t size) {
     enum { OURS = 64 * 1024 };
     kind->user.low = low;
     kind->user.size = size;
-    kind->user.guard = kind->guard_size;
     kind->stack_size = stack_least() + OURS;
     kind->guard_size = (size_t)sysconf(_SC_PAGESIZE);
 }

@@ -264,6 +264,7 @@ static void *stay_inside(void *p) {
     CHECK(view.here > block->base && view.here < block->base + block->size,
           "not on the stack that was given");
     CHECK(view.address == block->base && view.size == block->size, "pthread_getattr_np names another stack");
+    CHECK_EQ(view.guard, 0); // the program's stack has none of libc's
     return NULL;
 }
 
