@@ -29,7 +29,7 @@
 bool sandbox_is_filtered(void) {
     static const char field[] = "\nSeccomp:\t";
     char status[4096];
-    if (file_read("/proc/self/status", status, sizeof status) <= 0)
+    if (file_read_status("/proc/self/status", status, sizeof status) <= 0)
         return true;
     const char *at = strstr(status, field);
     return at != NULL && at[sizeof field - 1] != '0';

@@ -61,7 +61,7 @@ static uint64_t mask_of(int thread) {
     const char name[] = "\nSigBlk:\t";
     char path[48], status[4096];
     path_of_status(thread, path);
-    file_read(path, status, sizeof status);
+    file_read_status(path, status, sizeof status);
     const char *line = strstr(status, name);
     return line != NULL ? file_hexadecimal(line + sizeof name - 1) : 0;
 }

@@ -5,6 +5,7 @@
 #define THRUM_OS_FILE_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,34 @@ static inline long file_read(const char *path, char *text, size_t size) {
     sys(SYS_close, fd);
     text[length > 0 ? length : 0] = '\0';
     return length;
+}
+
+/* The same of /proc/.../status, without what its line "Groups:" says. That may be any length, and much of what is looked for comes
+ * behind it. */
+static inline long file_read_status(const char *path, char *text, size_t size) {
+    static const char groups[] = "\nGroups:";
+    char part[2048];
+    size_t length = 0, matched = 0;
+    bool drops = false;
+    text[0] = '\0';
+    long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), got = fd;
+    while (fd >= 0 && (got = sys(SYS_read, fd, part, sizeof part)) > 0) {
+        for (long i = 0; i < got; i++) {
+            if (drops && part[i] != '\n')
+                continue;
+            if (length < size - 1)
+                text[length++] = part[i];
+            matched = part[i] == groups[matched] ? matched + 1 : part[i] == '\n';
+            drops = matched == sizeof groups - 1;
+            matched = drops ? 0 : matched;
+        }
+        if (got < (long)sizeof part)
+            break;
+    }
+    if (fd >= 0)
+        sys(SYS_close, fd);
+    text[length] = '\0';
+    return length > 0 ? (long)length : got;
 }
 
 /* The hexadecimal number at `at`, as masks stand there; it ends with the first character that is no digit of one. */

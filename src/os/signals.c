@@ -15,7 +15,7 @@ static int hex_digit(char c) {
 
 sigbits signals_pending_thread(void) {
     char status[4096];
-    if (file_read("/proc/thread-self/status", status, sizeof status) <= 0)
+    if (file_read_status("/proc/thread-self/status", status, sizeof status) <= 0)
         return SIGBITS_ALL;
     const char *at = strstr(status, "\nSigPnd:\t");
     if (at == NULL)

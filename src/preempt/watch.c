@@ -40,14 +40,14 @@ void watch_wake(void) {
 
 /* --- one worker --------------------------------------------------------------------------------------- */
 
-/* Text of a file of that kernel thread. False: the kernel does not tell. */
-static bool read_of(int32_t tid, const char *name, char *text, size_t size) {
-    struct text path = {.length = 0};
-    text_add(&path, "/proc/self/task/");
-    text_add_number(&path, (uint64_t)tid);
-    text_add(&path, name);
-    path.bytes[path.length] = '\0';
-    return file_read(path.bytes, text, size) > 0;
+/* The path of a file of that kernel thread. */
+static const char *path_of(struct text *path, int32_t tid, const char *name) {
+    path->length = 0;
+    text_add(path, "/proc/self/task/");
+    text_add_number(path, (uint64_t)tid);
+    text_add(path, name);
+    path->bytes[path->length] = '\0';
+    return path->bytes;
 }
 
 enum held { HELD_NOT, HELD_RUNNING, HELD_WAITING };
@@ -55,8 +55,9 @@ enum held { HELD_NOT, HELD_RUNNING, HELD_WAITING };
 /* Does that kernel thread run, or wait, with the signal blocked? If the kernel does not tell, it may wait. */
 static enum held held_by_mask(int32_t tid) {
     static const char state[] = "\nState:\t", blocked[] = "\nSigBlk:\t";
+    struct text path;
     char status[4096];
-    if (!read_of(tid, "/status", status, sizeof status))
+    if (file_read_status(path_of(&path, tid, "/status"), status, sizeof status) <= 0)
         return HELD_WAITING;
     const char *at = strstr(status, state), *mask = strstr(status, blocked);
     if (at == NULL || mask == NULL)
@@ -69,9 +70,10 @@ static enum held held_by_mask(int32_t tid) {
 
 /* The first number of schedstat; 0: the kernel does not tell. */
 static uint64_t cpu_time(int32_t tid) {
+    struct text path;
     char text[128];
     uint64_t ns = 0;
-    if (read_of(tid, "/schedstat", text, sizeof text))
+    if (file_read(path_of(&path, tid, "/schedstat"), text, sizeof text) > 0)
         for (const char *at = text; *at >= '0' && *at <= '9'; at++)
             ns = ns * 10 + (uint64_t)(*at - '0');
     return ns;

@@ -20,13 +20,13 @@ static bool read_own(void *context, uint64_t address, void *to, size_t size) {
 
 static bool own_kernel_thread(void *context, int32_t tid, struct inspect_kernel_thread *told) {
     struct text path = {.length = 0};
-    char status[1024]; /* both lines are in it, unless the user is in dozens of groups */
+    char status[1024];
     (void)context;
     text_add(&path, "/proc/self/task/");
     text_add_number(&path, (uint64_t)tid);
     text_add(&path, "/status");
     path.bytes[path.length] = '\0';
-    return file_read(path.bytes, status, sizeof status) > 0 && inspect_parse_status(status, told);
+    return file_read_status(path.bytes, status, sizeof status) > 0 && inspect_parse_status(status, told);
 }
 
 struct output {

@@ -2,6 +2,7 @@
 //
 // Row sandbox: programs that are started under a seccomp filter, as by systemd's SystemCallFilter= or in a container.
 // Where the filter refuses or kills for what reuse needs the cache is off, else it is on; the program never notices.
+#include <grp.h>
 #include <sched.h>
 
 #include "filter.h"
@@ -125,6 +126,17 @@ static void without_resources_trap(void) {
     expect_off(resources, SECCOMP_RET_TRAP);
 }
 
+// What /proc says of filters comes behind the groups, which may be many.
+static void with_many_groups(void) {
+    enum { MANY = 1000 };
+    gid_t groups[MANY];
+    for (unsigned i = 0; i < MANY; i++)
+        groups[i] = 1000000 + i;
+    if (getgroups(0, NULL) != MANY && setgroups(MANY, groups) != 0)
+        CANNOT("setgroups: %s", strerror(errno));
+    expect_off(resources, SECCOMP_RET_KILL_PROCESS);
+}
+
 // The question leaves no child to wait for, and no signal.
 static volatile int child_signals;
 static void count_child(int sig) {
@@ -150,6 +162,7 @@ static const struct check_case cases[] = {
     {"without_uring_kill", without_uring_kill, FAILS_WHEN_SKIPPED},
     {"without_uring_refuse", without_uring_refuse, HOLDS_WHEN_SKIPPED},
     {"harmless", harmless, HOLDS_WHEN_SKIPPED},
+    {"with_many_groups", with_many_groups, FAILS_WHEN_SKIPPED},
     {"nothing_to_wait_for", nothing_to_wait_for, FAILS_WHEN_SKIPPED},
 };
 CHECK_MAIN(cases)
