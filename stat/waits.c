@@ -75,10 +75,10 @@ static struct probe_open *take_slot(struct probe *probe, int32_t thread) {
 }
 
 static void fill(struct probe_open *slot, uint64_t entry, uint64_t begin) {
-    /* This and the next pair with Trapped::open_waits (cli/stat/exact.cpp). */
-    store_release(&slot->begin, 0);
-    slot->entry = entry;
-    store_release(&slot->begin, begin);
+    store_relaxed(&slot->begin, 0);
+    fence_seq_cst(); /* no new `entry` beside the old `begin`: pairs with the fence of open_waits */
+    store_relaxed(&slot->entry, entry);
+    store_release(&slot->begin, begin); /* pairs with Trapped::open_waits (cli/stat/exact.cpp) */
 }
 
 /* What the slot holds of a wait that a signal's handler has interrupted, and waits on top of. */

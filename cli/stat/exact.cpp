@@ -85,13 +85,14 @@ std::vector<std::uint64_t> Trapped::open_waits() const {
     const std::uint64_t now =
         static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
     for (const struct probe_open &open : probe_->open) {
-        const std::uint64_t begin = load_acquire(&open.begin);
-        if (begin == 0 || open.entry >= nanoseconds.size())
+        const std::uint64_t begin = load_acquire(&open.begin), entry = load_relaxed(&open.entry);
+        fence_seq_cst(); // the entry is of that wait if the beginning is still the same: pairs with the fence of fill
+        if (begin == 0 || entry >= nanoseconds.size() || load_relaxed(&open.begin) != begin)
             continue;
         const bool is_program = open.process == probe_->program;
         const bool has_ended = !is_program && kill(open.process, 0) != 0 && errno == ESRCH;
         const std::uint64_t end = is_program && is_unseen() ? probe_->executed_at : has_ended ? begin : now;
-        nanoseconds[open.entry] += end - std::min(begin, end);
+        nanoseconds[entry] += end - std::min(begin, end);
     }
     return nanoseconds;
 }
