@@ -5,12 +5,17 @@
  * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest: it looks here before it
  * runs anything. A request that comes while another is printed is served next. */
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "layer.h"
 
+/* Requests that wait: FREE -> WRITTEN by a trigger, by a cas -> WAITING by the same -> FREE by a leader, which has copied it. More
+ * at a time are refused. A trigger never waits for another, which it may have interrupted. */
+enum { REQUESTS = 16 };
+enum request_state { FREE, WRITTEN, WAITING };
+
 struct request {
+    uint32_t state;  /* enum request_state; its changes pair: what the one wrote is there, or has been read */
+    uint32_t number; /* the oldest is served first */
     FILE *file;
     double timeout;
     void (*done)(ABT_bool, void *);
@@ -18,14 +23,9 @@ struct request {
 };
 
 static struct {
-    /* The last request, which a trigger may overwrite while it is read: abt.dump_is_wanted is 0 meanwhile, and then another number.
-     * Between two equal numbers what was read is whole. */
-    FILE *file;
-    uint64_t timeout; /* the bits of a double */
-    void (*done)(ABT_bool, void *);
-    void *arg;
+    struct request requests[REQUESTS];
     uint32_t leader; /* a stream prints; by cas, with which the store of 0 pairs, as with the others' loads */
-    uint32_t last;   /* number of the last request: odd, as 0 in dump_is_wanted stands for none */
+    uint32_t last;   /* number of the last request */
 } dump;
 
 /* One that sleeps would not find it. Locks are held in regions only: if none is open here, the caller has not interrupted a
@@ -39,36 +39,47 @@ static void wake_streams(void) {
     abt_unlock(&abt.lock);
 }
 
+/* NULL: all are in use. */
+static struct request *claim_request(void) {
+    for (int i = 0; i < REQUESTS; i++) {
+        uint32_t state = FREE;
+        if (cas_acq_rel(&dump.requests[i].state, &state, WRITTEN))
+            return &dump.requests[i];
+    }
+    return NULL;
+}
+
 ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout,
                                                         void (*cb_func)(ABT_bool, void *), void *arg) {
-    uint64_t bits;
-    memcpy(&bits, &timeout, sizeof bits);
-    store_relaxed(&abt.dump_is_wanted, 0);
-    fence_seq_cst(); /* pairs with that of read_request */
-    store_relaxed(&dump.file, fp);
-    store_relaxed(&dump.timeout, bits);
-    store_relaxed(&dump.done, cb_func);
-    store_relaxed(&dump.arg, arg);
-    store_release(&abt.dump_is_wanted, 2 * fetch_add_relaxed(&dump.last, 1U) + 1);
+    struct request *request = claim_request();
+    if (request == NULL) /* as with the original, where it is the second already */
+        return ABT_SUCCESS;
+    request->number = fetch_add_relaxed(&dump.last, 1U);
+    request->file = fp;
+    request->timeout = timeout;
+    request->done = cb_func;
+    request->arg = arg;
+    fetch_add_relaxed(&abt.dump_is_wanted, 1U); /* first: it is counted out as soon as it is taken */
+    store_release(&request->state, WAITING);
     wake_streams();
     return ABT_SUCCESS;
 }
 
-/* Its number; 0: there is none, or it is being written. */
-static uint32_t read_request(struct request *request) {
-    uint32_t number;
-    do {
-        number = load_acquire(&abt.dump_is_wanted);
-        if (number == 0)
-            return 0;
-        uint64_t bits = load_relaxed(&dump.timeout);
-        memcpy(&request->timeout, &bits, sizeof bits);
-        request->file = load_relaxed(&dump.file);
-        request->done = load_relaxed(&dump.done);
-        request->arg = load_relaxed(&dump.arg);
-        fence_seq_cst(); /* pairs with the trigger's: a field of a later request was read after its 0 */
-    } while (load_relaxed(&abt.dump_is_wanted) != number);
-    return number;
+/* The oldest; false: none is whole yet, or another leader has served it. By the leader. */
+static bool take_request(struct request *taken) {
+    struct request *oldest = NULL;
+    for (int i = 0; i < REQUESTS; i++) {
+        struct request *request = &dump.requests[i];
+        if (load_acquire(&request->state) == WAITING &&
+            (oldest == NULL || (int32_t)(request->number - oldest->number) < 0))
+            oldest = request;
+    }
+    if (oldest == NULL)
+        return false;
+    *taken = *oldest;
+    fetch_sub_relaxed(&abt.dump_is_wanted, 1U);
+    store_release(&oldest->state, FREE);
+    return true;
 }
 
 /* Does another stream run a work unit, or is it about to? */
@@ -93,22 +104,22 @@ static bool wait_for_rest(const struct abt_stream *self, double timeout) {
     return true;
 }
 
+/* By the leader alone, as the list is static. */
 static void print_pools(FILE *file) {
-    struct abt_stream **streams = malloc(WORKERS_MAX * sizeof *streams);
+    static struct abt_stream *streams[WORKERS_MAX];
     int count = 0;
     abt_lock(&abt.lock);
-    for (struct abt_stream *at = abt.streams; streams != NULL && at != NULL && count < WORKERS_MAX;
-         at = at->next)
+    for (struct abt_stream *at = abt.streams; at != NULL && count < WORKERS_MAX; at = at->next)
         streams[count++] = at;
     abt_unlock(&abt.lock);
     for (int i = count; i-- > 0;) {
         const struct abt_sched *sched = streams[i]->sched;
         fprintf(file, "execution stream %d\n", load_relaxed(&streams[i]->rank));
         for (int k = 0; k < sched->count; k++)
-            ABT_info_print_thread_stacks_in_pool(file, abt_pool_handle(sched->pools[k]));
+            if (ABT_info_print_thread_stacks_in_pool(file, abt_pool_handle(sched->pools[k])) != ABT_SUCCESS)
+                fputs("  its pool cannot be printed\n", file);
     }
     fflush(file);
-    free(streams);
 }
 
 void abt_dump(struct abt_stream *stream) {
@@ -121,11 +132,9 @@ void abt_dump(struct abt_stream *stream) {
         return;
     }
     struct request request;
-    uint32_t number = read_request(&request);
-    if (number != 0) { /* or the one before has done it */
+    if (take_request(&request)) {
         bool in_time = wait_for_rest(stream, request.timeout);
         print_pools(request.file);
-        cas_acq_rel(&abt.dump_is_wanted, &number, 0); /* one that has come meanwhile stays */
         if (request.done != NULL)
             request.done(!in_time, request.arg);
     }

@@ -6,6 +6,7 @@
 #include <cfenv>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "streams.hpp"
 
@@ -84,6 +85,48 @@ TEST_F(DirectAlone, StacksThatAreAskedForWhileOthersArePrintedArePrintedNext) {
     EXPECT_EQ(printed[1], 1);
     std::fclose(file);
     std::fclose(other);
+}
+
+namespace {
+
+// Asks for stacks again and again, each time when the last ones have been printed.
+struct Trigger {
+    std::FILE *file = std::fopen("/dev/null", "w");
+    std::atomic<int> printed{0};
+    ~Trigger() { std::fclose(file); }
+    void ask(void (*done)(ABT_bool, void *)) {
+        for (int i = 0; i < 200; i++) {
+            EXPECT_EQ(ABT_info_trigger_print_all_thread_stacks(file, -1, done, this), ABT_SUCCESS);
+            while (printed == i)
+                std::this_thread::yield();
+        }
+    }
+};
+Trigger *triggers[2];
+std::atomic<int> mistaken{0};
+
+template <int I>
+void has_printed(ABT_bool, void *arg) {
+    mistaken += arg != triggers[I];
+    static_cast<Trigger *>(arg)->printed++;
+}
+
+} // namespace
+
+// Two threads at once: each request is served, with what belongs to it.
+TEST_F(DirectAlone, StacksThatTwoAskForAtOnceAreAllPrinted) {
+    Trigger first, second;
+    triggers[0] = &first;
+    triggers[1] = &second;
+    mistaken = 0;
+    std::atomic<int> over{0};
+    std::thread one([&] { first.ask(has_printed<0>), over++; });
+    std::thread other([&] { second.ask(has_printed<1>), over++; });
+    while (over < 2)
+        OK(ABT_thread_yield());
+    one.join();
+    other.join();
+    EXPECT_EQ(mistaken, 0);
 }
 
 TEST_F(DirectAlone, DeadlinesPassWhileOthersYield) {
