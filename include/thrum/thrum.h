@@ -201,7 +201,8 @@ int thrum_attr_set_priority(thrum_attr_t *attr, unsigned priority);
 void thrum_attr_set_deadline(thrum_attr_t *attr, uint64_t deadline);
 /* Whether the thread is preempted, and what it keeps when it is: enum thrum_preempt_mode. Default: the runtime's mode. In a
  * runtime without preemption (THRUM_PREEMPT_NONE), thrum_spawn returns EINVAL for any other mode; and also where the runtime
- * lacks what the mode needs (<thrum/preempt.h>). Errors: EINVAL no such mode. */
+ * lacks what the mode needs: KLT is for runtimes of mode KLT only, LEND and OWN_TLS for those of either. Errors: EINVAL no
+ * such mode. */
 int thrum_attr_set_preempt(thrum_attr_t *attr, unsigned mode);
 /* The time slice, in microseconds. 0: the slice of the scheduler that runs the thread (thrum_sched_set_slice), or else the
  * runtime's. Errors: EINVAL less than THRUM_SLICE_MIN, or more than THRUM_SLICE_MAX. */
