@@ -58,6 +58,7 @@ endif()
 if(TARGET thrum-ult)
     set(ult_in_libcs_place pthread_exit thrd_exit execve execv execvp execvpe execl execlp execle fexecve execveat
         posix_spawn posix_spawnp system popen pclose swapcontext setcontext
+        pthread_sigmask sigprocmask siglongjmp longjmp _longjmp __longjmp_chk
         pthread_getaffinity_np pthread_getattr_np pthread_getcpuclockid pthread_getschedparam pthread_setaffinity_np
         pthread_setschedparam pthread_setschedprio pthread_sigqueue clock_gettime)
     include(CheckFunctionExists)

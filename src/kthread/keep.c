@@ -287,8 +287,9 @@ void kthread_stop_keeping(const char *why) {
  * inside. Those are the threads whose gate is closed or not open yet: from a creator's taking one to the first instruction of
  * its job, and from the job's end until it is parked or gone. Ones with a joiner that must come first have been expelled. */
 static void count_inside(struct kthread *thread, void *count) {
-    uint32_t life = load_acquire(&thread->life); /* pairs with publish */
-    if ((load_acquire(&thread->gate) & (GATE_CLOSED | GATE_STARTING)) != 0 && life != LIFE_RETIRED)
+    uint32_t life = load_acquire(&thread->life); /* this and the next pair with publish and gate_open */
+    uint32_t gate = load_acquire(&thread->gate);
+    if ((gate & (GATE_CLOSED | GATE_STARTING)) != 0 && life != LIFE_RETIRED)
         ++*(unsigned *)count;
 }
 
@@ -309,7 +310,7 @@ static void await_those_inside(void) {
 static uint32_t may_be_killed;
 
 bool kthread_may_be_killed(void) {
-    fence_seq_cst(); /* after the joiner's AWAITED; pairs with kthread_filter_comes' */
+    fence_seq_cst(); /* after the joiner's AWAITED: this and the next pair with kthread_filter_comes */
     return load_seq_cst(&may_be_killed);
 }
 
@@ -326,7 +327,7 @@ void kthread_filter_comes(void) {
     if (load_relaxed(&thrum_cache_counters.created) == 0)
         return;
     await_those_inside();
-    store_seq_cst(&may_be_killed, 1); /* pairs with kthread_may_be_killed */
+    store_seq_cst(&may_be_killed, 1); /* this and the next pair with kthread_may_be_killed */
     fence_seq_cst();
     registry_each(wake_joiner, NULL);
 }

@@ -87,6 +87,10 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
     struct kthread *thread = registry_new();
     if (thread == NULL)
         return KTHREAD_NO_DESCRIPTOR;
+    if (!keeping()) { /* known now, it is awaited (kthread_filter_comes); one that was not may be too late */
+        registry_free(thread);
+        return KTHREAD_NO_DESCRIPTOR;
+    }
     thread->kind = *kind;
     thread->lineage = kind->lineage;
     prepare(thread, kind, mask, detached, fn, arg);

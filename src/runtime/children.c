@@ -131,15 +131,33 @@ static bool is_same(sigbits a, sigbits b) {
     return (a | either) == (b | either);
 }
 
+/* With the signal of the ticks blocked it is no worker's. */
+static bool may_be_workers(sigbits mask) {
+    return !preempt.on || (mask & signals_bit(preempt.settings.signal)) == 0;
+}
+
 bool children_workers_mask(sigbits mask, sigbits *workers) {
     const struct worker *worker = enter();
-    bool is_one = worker != NULL && (is_same(mask, thread_quiet_mask()) || is_same(mask, children.mask));
-    if (is_one && preempt.on)
+    bool is_quiet = is_same(mask, thread_quiet_mask()), is_programs = is_same(mask, children.mask);
+    bool is_one = worker != NULL && may_be_workers(mask) && (is_quiet || is_programs);
+    if (is_one && (is_quiet_thread(worker) ? is_quiet : is_programs))
+        *workers = mask; /* also where the thread has changed its own meanwhile, and ticks have seen that */
+    else if (is_one && preempt.on)
         *workers = worker->tick.thread.mask;
     else if (is_one)
         *workers = is_quiet_thread(worker) ? thread_quiet_mask() : children.mask;
     leave();
     return is_one;
+}
+
+bool children_mask_for_program(sigbits mask, sigbits *programs) {
+    const struct worker *worker = enter();
+    bool is_workers = worker != NULL && !is_quiet_thread(worker) && may_be_workers(mask) &&
+                      (preempt.on ? !is_chosen(mask) : is_same(mask, thread_quiet_mask()));
+    if (is_workers)
+        *programs = (preempt.on ? worker->tick.thread.mask : children.mask) & (mask | ~thread_quiet_mask());
+    leave();
+    return is_workers;
 }
 
 static bool is_on_worker(void) {

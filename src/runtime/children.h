@@ -20,6 +20,11 @@ void children_start(int32_t tid, sigbits mask);
 /* The caller is on a worker, and `mask` is what one blocks: this one or another. *workers: what this one blocks. */
 bool children_workers_mask(sigbits mask, sigbits *workers);
 
+/* The caller is on the kernel thread of children_start, and `mask` was read on a worker that is another: that one's, less what
+ * the program may have unblocked there. While threads are preempted it is told by the signal of the ticks, which all workers let
+ * in, and which a program that blocks most signals blocks, too. *programs: what to install here instead. */
+bool children_mask_for_program(sigbits mask, sigbits *programs);
+
 /* In a child of fork, whose thread was on `worker` or NULL: it lets in what its parent would have let in. */
 struct worker;
 void children_let_signals_in(const struct worker *worker);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csetjmp>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -238,4 +239,122 @@ TEST_P(Masks, OfAThreadThatHandlersHaveInterrupted) {
     blocks.join();
     computes.join();
     EXPECT_EQ(handled, 10);
+}
+
+// A thread that moves between reading a mask and installing it, as a preempted one may: workers block what is for the program, and
+// the kernel thread that called thrum_init does not.
+namespace {
+
+// First on the worker `from`, then on the other.
+void on_both(unsigned mode, unsigned from, const std::function<void()> &first,
+             const std::function<void()> &then) {
+    const Preempting preempting(2, mode);
+    thrum_attr_t attr = attr_queued();
+    ASSERT_EQ(thrum_attr_set_worker(&attr, from), 0);
+    Light thread(
+        [&] {
+            first();
+            EXPECT_EQ(thrum_migrate(thrum_self(), 1 - from), 0);
+            thrum_yield();
+            then();
+        },
+        &attr);
+    thread.join();
+}
+
+bool first_lets_in(unsigned mode) {
+    return mode != THRUM_PREEMPT_KLT; // there it is another kernel thread
+}
+
+} // namespace
+
+TEST_P(Masks, OfAWorkerAreNotInstalledInTheProgramsKernelThread) {
+    using Install = int (*)(int, const sigset_t *, sigset_t *);
+    for (const Install install : {static_cast<Install>(pthread_sigmask), static_cast<Install>(sigprocmask)}) {
+        sigset_t before;
+        on_both(
+            GetParam(), 1,
+            [&] {
+                sigset_t signals;
+                sigemptyset(&signals);
+                sigaddset(&signals, SIGINT);
+                EXPECT_EQ(install(SIG_BLOCK, &signals, &before), 0); // as it is anyway
+                EXPECT_EQ(sigismember(&before, SIGTERM), 1);
+            },
+            [&] {
+                EXPECT_EQ(install(SIG_SETMASK, &before, nullptr), 0);
+                EXPECT_EQ(is_blocked(SIGTERM), !first_lets_in(GetParam()));
+            });
+        EXPECT_FALSE(is_blocked(SIGTERM));
+    }
+}
+
+// What the program chooses is installed, also if it is nearly a worker's.
+TEST_P(Masks, OfTheProgramsChoiceAreInstalled) {
+    on_both(
+        GetParam(), 0,
+        [] {
+            sigset_t all, before;
+            sigfillset(&all);
+            for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+                sigdelset(&all, signal);
+            EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &all, &before), 0);
+            EXPECT_TRUE(is_blocked(SIGTERM));
+            EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+        },
+        [] {
+            sigset_t none, before;
+            sigemptyset(&none);
+            EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &none, &before), 0);
+            EXPECT_FALSE(is_blocked(SIGTERM));
+            EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+        });
+}
+
+TEST_P(Masks, OfJumpsAreThoseOfTheWorkerTheyAreMadeOn) {
+    for (const unsigned from : {0U, 1U}) {
+        volatile bool jumped = false;
+        const Preempting preempting(2, GetParam());
+        thrum_attr_t attr = attr_queued();
+        ASSERT_EQ(thrum_attr_set_worker(&attr, from), 0);
+        Light thread(
+            [&] {
+                sigjmp_buf here;
+                if (sigsetjmp(here, 1) == 0) {
+                    EXPECT_EQ(thrum_migrate(thrum_self(), 1 - from), 0);
+                    thrum_yield();
+                    siglongjmp(here, 1);
+                }
+                jumped = true;
+                const bool lets_in = thrum_worker_self() == 0 && first_lets_in(GetParam());
+                EXPECT_EQ(is_blocked(SIGTERM), !lets_in) << "from " << from;
+            },
+            &attr);
+        thread.join();
+        EXPECT_TRUE(jumped);
+    }
+    EXPECT_FALSE(is_blocked(SIGTERM));
+}
+
+// ... and a mask of the program's choice is brought back.
+TEST_P(Masks, OfJumpsAreWhatSigsetjmpSaved) {
+    const Preempting preempting(1, GetParam());
+    Light thread([] {
+        sigjmp_buf here;
+        change_mask(SIG_UNBLOCK, SIGUSR2); // in mode klt all workers block it
+        if (sigsetjmp(here, 1) == 0) {
+            change_mask(SIG_BLOCK, SIGUSR2);
+            siglongjmp(here, 1);
+        }
+        EXPECT_FALSE(is_blocked(SIGUSR2));
+        volatile bool jumped = false;
+        if (sigsetjmp(here, 0) == 0) {
+            change_mask(SIG_BLOCK, SIGUSR2);
+            siglongjmp(here, 1);
+        }
+        jumped = true;
+        EXPECT_EQ(is_blocked(SIGUSR2), jumped);
+        change_mask(SIG_UNBLOCK, SIGUSR2);
+    });
+    thread.join();
 }
