@@ -59,7 +59,8 @@ ABT_EXPORT int ABT_info_trigger_print_all_thread_stacks(FILE *fp, double timeout
     request->timeout = timeout;
     request->done = cb_func;
     request->arg = arg;
-    fetch_add_relaxed(&abt.dump_is_wanted, 1U); /* first: it is counted out as soon as it is taken */
+    /* First: it may be served at once. Pairs with abt_stream_is_called. */
+    fetch_add_release(&abt.dump_is_wanted, 1U);
     store_release(&request->state, WAITING);
     wake_streams();
     return ABT_SUCCESS;
@@ -77,7 +78,6 @@ static bool take_request(struct request *taken) {
     if (oldest == NULL)
         return false;
     *taken = *oldest;
-    fetch_sub_relaxed(&abt.dump_is_wanted, 1U);
     store_release(&oldest->state, FREE);
     return true;
 }
@@ -135,6 +135,7 @@ void abt_dump(struct abt_stream *stream) {
     if (take_request(&request)) {
         bool in_time = wait_for_rest(stream, request.timeout);
         print_pools(request.file);
+        fetch_sub_relaxed(&abt.dump_is_wanted, 1U); /* until here the others come to rest for it */
         if (request.done != NULL)
             request.done(!in_time, request.arg);
     }

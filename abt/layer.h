@@ -266,7 +266,7 @@ extern struct abt_global {
         preempts; /* threads that ask for it are preempted (preempt.c); r/o until ABT_finalize, as the next */
     uint8_t preempt; /* enum thrum_preempt_mode of threads that do not say, nor their pools */
     uint64_t next_thread_id, next_pool_id;
-    uint32_t dump_is_wanted; /* dump.c: its number; its store pairs with the loads: what is wanted is there */
+    uint32_t dump_is_wanted; /* dump.c: so many requests; its increase pairs with the loads */
     struct abt_spin lock;    /* of the next two */
     struct abt_stream *streams;
     int stream_count;

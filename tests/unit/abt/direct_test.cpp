@@ -95,7 +95,7 @@ struct Trigger {
     std::atomic<int> printed{0};
     ~Trigger() { std::fclose(file); }
     void ask(void (*done)(ABT_bool, void *)) {
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 50; i++) {
             EXPECT_EQ(ABT_info_trigger_print_all_thread_stacks(file, -1, done, this), ABT_SUCCESS);
             while (printed == i)
                 std::this_thread::yield();
