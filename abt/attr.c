@@ -18,6 +18,7 @@ static int attr_new(const struct abt_attr *from, ABT_thread_attr *result) {
 
 ABT_EXPORT int ABT_thread_attr_create(ABT_thread_attr *newattr) {
     const struct abt_attr attr = {.stack_size = abt.stack_size, .migratable = ABT_TRUE};
+    *newattr = ABT_THREAD_ATTR_NULL;
     return attr_new(&attr, newattr);
 }
 

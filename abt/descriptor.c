@@ -119,17 +119,21 @@ void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr 
         thread->flags &= ~(uint32_t)ABT_FLAG_MIGRATABLE;
 }
 
-static void give_unit_back(struct abt_thread *thread) {
-    struct abt_pool *pool = thread->unit_pool;
-    if (pool == NULL)
-        return;
-    abt_units_remove(thread->unit_handle);
+/* By the program's function. */
+static void free_unit_handle(ABT_unit unit, struct abt_pool *pool) {
     abt_pool_call_begin();
     if (pool->type == ABT_POOL_OLD)
-        pool->def.old.u_free(&thread->unit_handle);
+        pool->def.old.u_free(&unit);
     else
-        pool->def.free_unit(abt_pool_handle(pool), thread->unit_handle);
+        pool->def.free_unit(abt_pool_handle(pool), unit);
     abt_pool_call_end();
+}
+
+static void give_unit_back(struct abt_thread *thread) {
+    if (thread->unit_pool == NULL)
+        return;
+    abt_units_remove(thread->unit_handle);
+    free_unit_handle(thread->unit_handle, thread->unit_pool);
     thread->unit_pool = NULL;
 }
 
@@ -168,12 +172,15 @@ int abt_thread_associate(struct abt_thread *thread, struct abt_pool *pool) {
         if (abt_is_null(unit))
             return ABT_ERR_UNIT;
     }
-    give_unit_back(thread);
+    if (pool->type != ABT_POOL_OURS && !abt_units_add(unit, thread)) {
+        free_unit_handle(unit, pool);
+        return ABT_ERR_MEM;
+    }
+    give_unit_back(thread); /* last: on an error it stays where it is */
     if (pool->type != ABT_POOL_OURS) {
         abt_has_more(thread);
         thread->unit_handle = unit;
         thread->unit_pool = pool;
-        abt_units_add(unit, thread);
     }
     set_pool(thread, pool);
     return ABT_SUCCESS;
@@ -199,8 +206,8 @@ __attribute__((noinline)) void abt_thread_clear(struct abt_thread *thread) {
 }
 
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
-                                  const struct abt_attr *attr, bool named) {
-    return abt_descriptor_new(kind, pool, fn, arg, attr, named);
+                                  const struct abt_attr *attr, bool named, int *error) {
+    return abt_descriptor_new(kind, pool, fn, arg, attr, named, error);
 }
 
 void abt_thread_delete(struct abt_thread *thread) {

@@ -51,12 +51,15 @@ static inline void abt_descriptor_delete(struct abt_thread *thread) {
     abt_descriptor_put(thread);
 }
 
+/* NULL: *error says why. Else that may be written as well. */
 static inline __attribute__((always_inline)) struct abt_thread *
 abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
-                   const struct abt_attr *attr, bool named) {
+                   const struct abt_attr *attr, bool named, int *error) {
     struct abt_thread *thread = abt_descriptor_get();
-    if (__builtin_expect(thread == NULL, 0))
+    if (__builtin_expect(thread == NULL, 0)) {
+        *error = ABT_ERR_MEM;
         return NULL;
+    }
     thread->unit = NULL;
     thread->fn = fn;
     thread->arg = arg;
@@ -78,7 +81,7 @@ abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *)
         return thread;
     if (__builtin_expect(pool->type == ABT_POOL_OURS, 1)) {
         thread->pool = pool;
-    } else if (abt_thread_associate(thread, pool) != ABT_SUCCESS) {
+    } else if ((*error = abt_thread_associate(thread, pool)) != ABT_SUCCESS) {
         abt_descriptor_delete(thread);
         return NULL;
     }

@@ -184,9 +184,9 @@ struct abt_attr {
     uint32_t slice;
 };
 
-/* descriptor.c */
+/* descriptor.c. NULL: *error says why; else that may be written as well. */
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
-                                  const struct abt_attr *attr, bool named);
+                                  const struct abt_attr *attr, bool named, int *error);
 void abt_thread_delete(struct abt_thread *thread);
 /* It is in no pool any more. */
 void abt_thread_dissociate(struct abt_thread *thread);
@@ -612,7 +612,8 @@ int abt_values_get(struct abt_thread *thread, ABT_key key, void **value);
 
 /* unit.c */
 struct abt_thread *abt_unit_thread(ABT_unit unit);
-void abt_units_add(ABT_unit unit, struct abt_thread *thread);
+/* False: no memory. */
+bool abt_units_add(ABT_unit unit, struct abt_thread *thread);
 void abt_units_remove(ABT_unit unit);
 
 #endif

@@ -369,11 +369,12 @@ ABT_EXPORT int ABT_pool_add_sched(ABT_pool handle, ABT_sched sched_handle) {
     /* Pairs with release and abt_sched_in_pool: its last user is through with it. */
     ABT_CHECK(cas_acq_rel(&sched->use, &unused, ABT_SCHED_IN_POOL), ABT_ERR_INV_SCHED);
     const struct abt_attr attr = {.stack_size = abt.sched_stack_size, .migratable = ABT_FALSE};
+    int error;
     struct abt_thread *thread =
-        abt_thread_new(ABT_KIND_THREAD, abt_pool_of(handle), abt_sched_in_pool, sched, &attr, false);
+        abt_thread_new(ABT_KIND_THREAD, abt_pool_of(handle), abt_sched_in_pool, sched, &attr, false, &error);
     if (thread == NULL) {
         store_release(&sched->use, ABT_SCHED_UNUSED);
-        return ABT_ERR_MEM;
+        return error;
     }
     abt_has_more(thread);
     thread->sched = sched;

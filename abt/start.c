@@ -85,6 +85,12 @@ static void stop_core(void) {
 }
 
 /* From here the main scheduler runs it. */
+/* Descriptors that are kept for later use. */
+static void drop_descriptors(void) {
+    abt_thread_cache_flush();
+    abt_spare_drop(NULL);
+}
+
 static void join_in(void) {
     struct abt_waiter waiter;
     abt.primary->unit = front_self();
@@ -101,7 +107,7 @@ static int start(void) {
     int error = abt_sched_new_basic(ABT_SCHED_DEFAULT, 0, NULL, ABT_SCHED_CONFIG_NULL, &sched);
     if (error != ABT_SUCCESS)
         return error;
-    abt.primary = abt_thread_new(ABT_KIND_THREAD, sched->pools[0], NULL, NULL, NULL, true);
+    abt.primary = abt_thread_new(ABT_KIND_THREAD, sched->pools[0], NULL, NULL, NULL, true, &error);
     if (abt.primary != NULL) {
         abt.primary->flags = ABT_FLAG_NAMED | ABT_FLAG_PRIMARY;
         error = abt_stream_new(sched, 0, true, &abt.primary_stream);
@@ -111,8 +117,7 @@ static int start(void) {
             return ABT_SUCCESS;
         }
         abt_thread_delete(abt.primary);
-    } else {
-        error = ABT_ERR_MEM;
+        abt.primary = NULL;
     }
     abt_sched_delete(sched);
     return error;
@@ -126,9 +131,11 @@ ABT_EXPORT int ABT_init(int argc, char **argv) {
     if (is_first) {
         read_environment();
         error = start_core();
-        if (error == ABT_SUCCESS && (error = start()) != ABT_SUCCESS)
+        if (error == ABT_SUCCESS && (error = start()) != ABT_SUCCESS) {
             stop_core();
     }
+            drop_descriptors();
+        }
     if (error == ABT_SUCCESS)
         abt.count++;
     pthread_mutex_unlock(&starting);
@@ -167,8 +174,7 @@ static void stop(void) {
     abt.primary_stream = NULL;
     stop_core();
     abt_thread_delete(primary);
-    abt_thread_cache_flush();
-    abt_spare_drop(NULL);
+    drop_descriptors();
 }
 
 /* Any thread may undo an ABT_init that was not the first. */

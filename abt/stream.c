@@ -80,8 +80,11 @@ static void run_main(void *arg) {
 static int start(struct abt_stream *stream) {
     thrum_attr_t attr;
     const struct abt_attr own = {.stack_size = abt.sched_stack_size};
-    stream->main = abt_thread_new(ABT_KIND_MAIN, NULL, run_main, stream, &own, true);
-    ABT_CHECK(stream->main != NULL, ABT_ERR_MEM);
+    int error;
+    stream->main = abt_thread_new(ABT_KIND_MAIN, NULL, run_main, stream, &own, true, &error);
+    ABT_CHECK(stream->main != NULL, error);
+    uint32_t state = load_relaxed(&stream->state);
+    int32_t tid = load_relaxed(&stream->tid);
     thrum_attr_init(&attr);
     thrum_attr_set_worker(&attr, stream->worker);
     thrum_attr_set_preempt(&attr, THRUM_PREEMPT_NONE);
@@ -93,6 +96,8 @@ static int start(struct abt_stream *stream) {
         thrum_spawn(&stream->core, &attr, abt_thread_entry, stream->main) == 0)
         return ABT_SUCCESS;
     store_relaxed(&abt_stream_of_worker[stream->worker], NULL);
+    store_relaxed(&stream->state, state); /* as it was, if it is not revived */
+    store_relaxed(&stream->tid, tid);
     abt_thread_delete(stream->main);
     stream->main = NULL;
     return ABT_ERR_MEM;
@@ -101,9 +106,10 @@ static int start(struct abt_stream *stream) {
 /* A worker of its own, too. */
 static int start_worker(struct abt_stream *stream) {
     pthread_sigmask(SIG_BLOCK, NULL, &stream->signals);
-    if (thrum_worker_add(&stream->worker) != 0)
-        return ABT_ERR_SYS;
-    int error = start(stream);
+    int error = thrum_worker_add(&stream->worker);
+    if (error != 0)
+        return error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
+    error = start(stream);
     if (error != ABT_SUCCESS)
         thrum_worker_stop(stream->worker);
     return error;

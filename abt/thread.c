@@ -5,11 +5,12 @@
 
 int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void *), void *arg,
                       const struct abt_attr *attr, ABT_thread *result) {
-    struct abt_thread *thread = abt_descriptor_new(kind, pool, fn, arg, attr, result != NULL);
+    int error;
+    struct abt_thread *thread = abt_descriptor_new(kind, pool, fn, arg, attr, result != NULL, &error);
     if (__builtin_expect(thread == NULL, 0)) {
         if (result != NULL)
             *result = ABT_THREAD_NULL;
-        return pool->type == ABT_POOL_OURS ? ABT_ERR_MEM : ABT_ERR_UNIT;
+        return error;
     }
     if (result != NULL)
         *result = abt_handle(thread);
@@ -75,8 +76,8 @@ ABT_EXPORT int ABT_thread_create_to(ABT_pool pool, void (*thread_func)(void *), 
         return error;
     ABT_CHECK_HANDLE(pool, ABT_ERR_INV_POOL);
     struct abt_thread *thread = abt_thread_new(ABT_KIND_THREAD, abt_pool_of(pool), thread_func, arg,
-                                               attr_of(attr), newthread != NULL);
-    ABT_CHECK(thread != NULL, ABT_ERR_MEM);
+                                               attr_of(attr), newthread != NULL, &error);
+    ABT_CHECK(thread != NULL, error);
     if (newthread != NULL)
         *newthread = abt_handle(thread);
     abt_leave(ABT_LEFT_YIELDING, ABT_POOL_CONTEXT_OP_THREAD_CREATE_TO, thread);

@@ -21,16 +21,17 @@ static struct bucket *bucket_of(ABT_unit unit) {
     return &buckets[(uintptr_t)unit * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
-void abt_units_add(ABT_unit unit, struct abt_thread *thread) {
+bool abt_units_add(ABT_unit unit, struct abt_thread *thread) {
     struct entry *entry = malloc(sizeof *entry);
     if (entry == NULL)
-        abort(); /* the handle has been made, and there is no way to tell of a failure here */
+        return false;
     *entry = (struct entry){.unit = unit, .thread = thread};
     struct bucket *bucket = bucket_of(unit);
     abt_lock(&bucket->lock);
     entry->next = bucket->first;
     bucket->first = entry;
     abt_unlock(&bucket->lock);
+    return true;
 }
 
 void abt_units_remove(ABT_unit unit) {
