@@ -99,7 +99,8 @@ enum abt_flags {
 /* The values are those that ABT_info_query_config gives. STRICT: a thread waits until it can have its guard. */
 enum abt_guard_mode { ABT_GUARD_NONE = 0, ABT_GUARD_LENIENT = 2, ABT_GUARD_STRICT = 3 };
 
-enum abt_request { ABT_REQUEST_CANCEL = 1, ABT_REQUEST_MIGRATE = 2 };
+/* PREEMPTED: none, but it is in the list of relief.c, and to leave that before it runs. */
+enum abt_request { ABT_REQUEST_CANCEL = 1, ABT_REQUEST_MIGRATE = 2, ABT_REQUEST_PREEMPTED = 4 };
 
 /* Why a guest has left. */
 enum abt_left {
@@ -146,6 +147,7 @@ struct abt_thread {
     uint32_t slice;          /* us, as its attribute says; 0: its pool's */
     uint32_t
         preempt_offs; /* it is not preempted while it is not 0 (preempt.c); by itself, read by any thread */
+    struct abt_thread *preempted_next, *preempted_prev; /* relief.c; under its lock */
     /* as a host: */
     struct abt_thread *tasklet;    /* that runs on its stack now */
     uint32_t left;                 /* enum abt_left: by `guest`; WAITING while one runs */
@@ -232,6 +234,8 @@ const char *abt_thread_must_return(const void *thread);
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
 void abt_run_primary(struct abt_thread *host);
+/* The guest that `host` ran has left: what it said. By the host. */
+void abt_see_to(struct abt_thread *host);
 /* A unit, and with it a stack, for a thread that has none. False: no memory. */
 bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread);
 /* The caller, a guest, leaves. */
@@ -277,13 +281,28 @@ static inline bool abt_has_default_stack(const struct abt_thread *thread) {
     return thread->stack_size == abt.stack_size && thread->stack == NULL;
 }
 
+/* relief.c: what stands for the loop of a worker that relieves others; NULL: the unit is none that does so now. */
+struct abt_thread *abt_relief_host(const struct thrum_unit *unit);
+/* It is preempted, and about to be pushed into its pool. */
+void abt_preempted_add(struct abt_thread *thread);
+/* ... and about to resume. Of one with ABT_REQUEST_PREEMPTED. */
+void abt_preempted_remove(struct abt_thread *thread);
+/* There are none. */
+void abt_preempted_forget(void);
+/* The caller, which is not preempted from here, is about to be a host: a worker that relieves others cannot have one. */
+void abt_go_home(void);
+/* What front_relieve is. */
+INSIDE void abt_relieve(struct worker *worker, const struct worker *stuck);
+
 /* NULL: none of the layer's. */
 static inline struct abt_thread *abt_of_unit(struct thrum_unit *unit) {
     if (__builtin_expect(unit == NULL, 0))
         return NULL;
     if (__builtin_expect(unit->fn == abt_thread_entry, 1))
         return unit->arg;
-    return unit->is_primary ? abt.primary : NULL;
+    if (__builtin_expect(unit->is_primary, 1))
+        return abt.primary;
+    return __builtin_expect(abt.preempts, 0) ? abt_relief_host(unit) : NULL;
 }
 
 /* preempt.c: with preemption. The caller's unit, though it may be preempted in between. */
@@ -581,6 +600,15 @@ static inline struct abt_stream *abt_stream_on(const struct worker *worker) {
 }
 /* stream.c: with preemption. */
 struct abt_stream *abt_stream_preempts_here(void);
+/* The stream of what runs on this worker. Of one that relieves another: where that thread last ran. Inside. */
+static inline struct abt_stream *abt_stream_of_current(const struct worker *worker) {
+    struct abt_stream *stream = abt_stream_on(worker);
+    if (__builtin_expect(stream == NULL && abt.preempts, 0) && abt_of_unit(worker->loop) != NULL) {
+        const struct abt_thread *thread = abt_of_unit(worker->current);
+        return thread != NULL ? thread->last_stream : NULL;
+    }
+    return stream;
+}
 /* The one that runs the caller; NULL: external. With preemption the caller may run on another when this returns, and the stream may
  * have ended: only a caller that is inside, or a host, may look into it. */
 static inline struct abt_stream *abt_stream_here(void) {

@@ -91,6 +91,8 @@ void abt_preempt_configure(struct thrum_preempt_config *config) {
 
 void abt_preempt_begin(void) {
     abt.preempts = said.mode != THRUM_PREEMPT_NONE && front_can_preempt(THRUM_PREEMPT_LEND, 0);
+    abt_preempted_forget();
+    front_relieve = abt.preempts ? abt_relieve : NULL;
     abt.preempt = said.mode == THRUM_PREEMPT_LEND ? THRUM_PREEMPT_LEND : THRUM_PREEMPT_NONE;
 }
 

@@ -121,7 +121,7 @@ bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, stru
 }
 
 /* The guest has left: what it said. */
-static void see_to(struct abt_thread *host) {
+void abt_see_to(struct abt_thread *host) {
     struct abt_thread *guest = host->guest;
     uint32_t left = host->left;
     host->left = ABT_LEFT_WAITING;
@@ -160,8 +160,12 @@ static __attribute__((noinline)) bool is_elsewhere(struct abt_thread *primary, s
 static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
     while (thread != NULL) {
         struct abt_stream *stream = abt_stream_here();
-        if (__builtin_expect(load_relaxed(&thread->request) != 0, 0) && meet_requests(thread))
-            return;
+        if (__builtin_expect(load_relaxed(&thread->request) != 0, 0)) {
+            if (meet_requests(thread))
+                return;
+            if (load_relaxed(&thread->request) & ABT_REQUEST_PREEMPTED)
+                abt_preempted_remove(thread);
+        }
         if (__builtin_expect(thread->flags & ABT_FLAG_PRIMARY, 0) && is_elsewhere(thread, stream))
             return;
         thread->last_stream = stream;
@@ -179,7 +183,7 @@ static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
         front_run(thread->unit); /* with `picks`, others may have run after it */
         thread = host->direct;
         host->direct = NULL;
-        see_to(host);
+        abt_see_to(host);
         if (__builtin_expect(thread != NULL && host->picks != NULL && host->turns <= 1, 0))
             abt_sched_look(host->picks, host); /* a chain of them does not come back to the scheduler */
     }
@@ -189,6 +193,8 @@ static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
 void abt_run(struct abt_thread *host, struct abt_thread *thread) {
     abt_has_more(host);
     abt_preempt_off(host);
+    if (__builtin_expect(abt.preempts, 0))
+        abt_go_home();
     run_chain(host, thread);
     abt_preempt_on(host);
 }
@@ -212,6 +218,8 @@ static void core_push(void *data, thrum_t unit) {
     if (thread == NULL)
         __builtin_unreachable(); /* no other units have this pool */
     bool was_blocked = load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED;
+    if (!was_blocked && front_keeps_block(unit))
+        abt_preempted_add(thread);
     abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, was_blocked);
 }
 

@@ -12,7 +12,7 @@ ABT_EXPORT int ABT_self_get_xstream(ABT_xstream *xstream) {
 ABT_EXPORT int ABT_self_get_xstream_rank(int *rank) {
     ABT_CHECK(abt_self() != NULL, ABT_ERR_INV_XSTREAM);
     const struct worker *worker = enter();
-    const struct abt_stream *stream = abt_stream_on(worker);
+    const struct abt_stream *stream = abt_stream_of_current(worker);
     if (stream != NULL)
         *rank = load_relaxed(&stream->rank);
     leave();

@@ -81,16 +81,17 @@ static int start_core(void) {
 static void stop_core(void) {
     thrum_fini();
     abt.preempts = false;
+    front_relieve = NULL;
     thrum_pool_destroy(abt.core_pool);
 }
 
-/* From here the main scheduler runs it. */
 /* Descriptors that are kept for later use. */
 static void drop_descriptors(void) {
     abt_thread_cache_flush();
     abt_spare_drop(NULL);
 }
 
+/* From here the main scheduler runs it. */
 static void join_in(void) {
     struct abt_waiter waiter;
     abt.primary->unit = front_self();
@@ -133,9 +134,9 @@ ABT_EXPORT int ABT_init(int argc, char **argv) {
         error = start_core();
         if (error == ABT_SUCCESS && (error = start()) != ABT_SUCCESS) {
             stop_core();
-    }
             drop_descriptors();
         }
+    }
     if (error == ABT_SUCCESS)
         abt.count++;
     pthread_mutex_unlock(&starting);

@@ -17,7 +17,7 @@ struct abt_stream *abt_stream_of_worker[WORKERS_MAX];
 
 struct abt_stream *abt_stream_preempts_here(void) {
     const struct worker *worker = enter();
-    struct abt_stream *stream = worker != NULL ? abt_stream_on(worker) : NULL;
+    struct abt_stream *stream = worker != NULL ? abt_stream_of_current(worker) : NULL;
     leave();
     return stream;
 }

@@ -24,6 +24,8 @@
  * the relief worker then runs one thread after another, until the other worker takes a tick or switches. What it runs
  * may block the signal itself, and get stuck there: so there is one more relief worker whenever all are.
  *
+ * Preempted units of a front end stand in pools of its own. One of those runs, too, by its function (front_relieve).
+ *
  * Invariants. No unit is passed over for ever (sched/preempted.h). What it has left of its own goes to all before it
  * sleeps. It does not look at pools of the program's kinds: their functions might wait for the same lock, inside.
  *
@@ -32,6 +34,7 @@
 #include "os/futex.h"
 #include "os/own_wait.h"
 #include "preempt/preempt.h"
+#include "sched/front.h"
 #include "sched/pool/scheduler.h"
 #include "sched/preempted.h"
 #include "sched/worker.h"
@@ -126,6 +129,8 @@ INSIDE static bool relieve(struct worker *worker) {
             worker_run(worker, unit);
             again |= is_held(stuck);
         }
+        if (is_to_run && front_relieve != NULL)
+            front_relieve(worker, stuck);
     }
     worker_hand_over(worker);
     return again;

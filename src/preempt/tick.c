@@ -10,6 +10,7 @@
 #include "preempt/frame_stack.h"
 #include "preempt/monitor.h"
 #include "preempt/preempt.h"
+#include "sched/front.h"
 #include "sched/pool/scheduler.h"
 #include "sched/worker.h"
 #include "thrum/preempt.h"
@@ -160,10 +161,17 @@ void tick_wake_resting(void) {
 /* A scheduler of the program's alone knows what it holds, or what is in the pools of a stacked one. All workers fire
  * timers without an owner. A scheduler with pools runs units that are in no pool when its pools are empty: not in the
  * place of one that would return to a pool. */
+/* Preempted units may be in a front end's pools, of which the core knows nothing. Its thread that chooses rests no ticks then: it
+ * may come to wait for a lock that one of them holds. */
+static bool has_others_of_front(const struct worker *worker) {
+    return front_relieve != NULL && load_relaxed(&worker->current->fn) == front_shape.entry &&
+           load_relaxed(&preempt.away_in_pools) != 0;
+}
+
 bool tick_has_others(const struct worker *worker) {
     const struct thrum_sched *sched = worker->sched;
-    return worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) || worker->loop != &worker->base ||
-           load_relaxed(&runtime.orphans) ||
+    return has_others_of_front(worker) || worker_is_called_away(worker) || !fifo_is_empty(&worker->inbox) ||
+           worker->loop != &worker->base || load_relaxed(&runtime.orphans) ||
            (sched != NULL && (sched->may_hold || scheduler_has_work(sched))) ||
            ((sched == NULL || unit_place(worker->current) != UNIT_POOLED) && has_work_for_any());
 }

@@ -45,12 +45,28 @@ struct front_shape {
 };
 extern struct front_shape front_shape;
 
+/* On a relief worker, inside, from its loop: runs one preempted thread of the front end's, which its pools hold and the core's do
+ * not, until that waits, yields, ends or is preempted. `stuck` is the worker that it is run for. r/o as front_shape; NULL: none. */
+extern void (*front_relieve)(struct worker *worker, const struct worker *stuck);
+
 /* A unit that is not joined and is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
  * memory. From: anywhere. */
 struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void *arg);
 
 /* Runs it until it leaves. It is in no queue. Where there is no stack for it, it is pushed into its pool instead. */
 void front_run(struct thrum_unit *unit);
+
+/* Likewise, by front_relieve. */
+INSIDE static inline void front_run_relieved(struct worker *worker, struct thrum_unit *unit) {
+    worker_run(worker, unit);
+}
+
+/* The worker whose own loop this unit is; NULL: it is none. */
+static inline const struct worker *front_worker_of_loop(const struct thrum_unit *unit) {
+    return load_relaxed(&unit->kind) == UNIT_LOOP
+               ? (const struct worker *)(const void *)((const char *)unit - offsetof(struct worker, base))
+               : NULL;
+}
 
 /* Back to the host, which was told why: it alone runs the caller again. In the region in which it was told. */
 INSIDE void front_leave(struct worker *worker);
@@ -66,6 +82,11 @@ static inline bool front_can_preempt(enum thrum_preempt_mode mode, uint32_t slic
 /* It was preempted, and has not resumed: it must not be dropped. */
 static inline bool front_is_preempted(const struct thrum_unit *unit) {
     return load_relaxed(&unit->took_tcb);
+}
+
+/* It was preempted, and has not resumed, or has a block for life. */
+static inline bool front_keeps_block(const struct thrum_unit *unit) {
+    return unit->tcb != NULL;
 }
 
 /* From here until it ends: us, 0: the runtime's. One that has had a slice of its own runs one thread only. */
