@@ -473,6 +473,38 @@ def check_test_times(folder, name):
         expect(answer.returncode in (1, 2) and "test_times: " in answer.stderr, f"{wrong}: {answer}")
 
 
+POINT = {"threads": 4, "wall": {"median": 1.0}, "user": 1, "system": 0, "voluntary": 1, "run_delay": 0}
+STAT = {"outcome": "scales", "verdict": "Threads help.", "findings": [], "points": [POINT], "warnings": [], "locks": [],
+        "waits": [], "burns": [], "burns_one": [], "others": [], "threads_created": 4, "threads_counted": True,
+        "doing": dict.fromkeys(("running", "runnable", "lock_wait", "input_output", "kernel", "join_wait", "idle_wait", "sleep"), 1)}
+
+
+def check_stat_cases(folder, name):
+    """With a `thrum stat` that says the same of each program: of what has a fault, of what has none, and of what cannot run."""
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "stat_cases.py")
+    with tempfile.TemporaryDirectory() as tree:
+        for case in "hot_mutex", "scales":
+            write_program(os.path.join(tree, "tests/programs/stat", case), "exit 0")
+        options = ("--check", "--json", "--runs", "1", "--build", tree, "--cases", "^(hot_mutex|scales)$")
+        for told, expected in (["hot-mutex"], ("rightly", "wrong")), ([], ("nothing", "rightly")), (["convoy"], ("wrong", "wrong")):
+            findings = [{"rule": rule, "confidence": "high", "cause": "", "fix": "", "function": None, "file": None, "line": None,
+                         "evidence": []} for rule in told]
+            text = json.dumps(STAT | {"findings": findings})
+            write_program(os.path.join(tree, "bin/thrum"), f"cat <<'END'\n{text}\nEND")
+            answer = run(program, *options)
+            expect(answer.returncode == (MISSED if "wrong" in expected else 0), f"{told}: {answer}")
+            rows = {row["case"]: row for row in json.loads(answer.stdout)["rows"]}
+            for case, verdict in zip(("hot_mutex", "scales"), expected):
+                for where in "alone", "beside a hog":
+                    expect(rows[case][where][verdict] == 1 and sum(rows[case][where].values()) == 1, f"{told}: {rows[case]}")
+        os.remove(os.path.join(tree, "tests/programs/stat/scales"))
+        answer = run(program, *options)
+        expect(answer.returncode == 1 and "scales: FAILED" in answer.stderr, f"{answer}")
+    for wrong in ("--runs", "0"), ("--cases", "no such case"), ("--wrong",):
+        answer = run(program, *wrong)
+        expect(answer.returncode == 2 and "stat_cases: " in answer.stderr, f"{wrong}: {answer}")
+
+
 def write_program(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
@@ -600,7 +632,7 @@ def check_plot(folder, name):
 
 
 CHECKS = {
-    "test_times": check_test_times, "targets": check_targets, "targets_of_preemption": check_targets_of_preemption,
+    "test_times": check_test_times, "stat_cases": check_stat_cases, "targets": check_targets, "targets_of_preemption": check_targets_of_preemption,
     "bert": check_bert, "plot": check_plot,
     "armed": check_armed, "preempt_plots": check_preempt_plots, "inference": check_inference,
 }
