@@ -100,11 +100,23 @@ bool gives_up(const Facts &facts) {
 }
 
 // As far as it was seen: where most of the CPU time goes is another matter.
-Place place_of_yielding(const Facts &facts) {
+const Burner *yielding(const Facts &facts) {
     for (const Burner &burner : facts.burners)
         if (is_yield(burner.leaf) && burner.share > 0)
-            return burner.place;
-    return {};
+            return &burner;
+    return nullptr;
+}
+
+constexpr std::uint64_t kWouldShow =
+    60;                            // samples of CPU time, of which calls that take so much of it are some
+constexpr double kOfRuntime = 0.1; // of CPU time, in the functions of a language's runtime
+
+// The scheduler and the locks of a runtime, as Go's, give the CPU up as well: that is no waiting of the program's own.
+bool may_be_of_runtime(const Facts &facts) {
+    double share = 0;
+    for (const Site &site : facts.report.burns)
+        share += !site.stack.empty() && lock_table().is_runtime(site.stack.front()) ? site.share : 0;
+    return yielding(facts) == nullptr && facts.has_profile(kWouldShow) && share >= kOfRuntime;
 }
 
 } // namespace
@@ -118,13 +130,14 @@ Findings busy_wait(const Facts &facts) {
     if (!found)
         found = spinning_at_barrier(facts);
     // Each new thread takes a CPU from another, too.
-    const bool switches = gives_up(facts) && !is_churning(facts.report);
+    const bool switches = gives_up(facts) && !may_be_of_runtime(facts) && !is_churning(facts.report);
     if (!found && !switches)
         return {};
+    const Burner *yields = yielding(facts);
     if (!found)
         found = finding("busy-wait", "Threads wait by yielding their CPU again and again (sched_yield)",
                         "Wait with a mutex and a condition variable, or run no more threads than cores.",
-                        Confidence::kMedium, place_of_yielding(facts));
+                        Confidence::kMedium, yields != nullptr ? yields->place : Place{});
     if (facts.inflation > 0)
         found->evidence.push_back(cpu_evidence(facts));
     found->evidence.push_back(fixed(facts.involuntary_rate, 0) +

@@ -220,6 +220,19 @@ TEST(StatRules, SpinningWithSchedYield) {
     EXPECT_EQ(blind.report.findings.front().function, "take");
 }
 
+// As the scheduler of Go does, where goroutines hand work over: no call of the program's shows.
+TEST(StatRules, ARuntimeThatYields) {
+    const auto made = [](const char *function) {
+        Case one;
+        one.point(1, 0.5, 0.5, 0).point(4, 0.9, 1, 0.75);
+        one.report.points.back().involuntary = 100000;
+        one.burns({library(function, "prog")}, 0.3, 0.3).burns({own("main.work", 30)}, 0.7, 0.7);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made("runtime.schedule").find("busy-wait"), std::string::npos);
+    EXPECT_EQ(made("memcpy"), "busy-wait");
+}
+
 // It does so without another thread to wait for as well.
 TEST(StatRules, OneThreadThatYieldsDoesNotWait) {
     const auto made = [](double with_one) {
