@@ -40,6 +40,7 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
                                      const std::function<const std::vector<Frame> *(std::size_t)> &stack_of) {
     std::map<Kind, KernelWait> waits;
     std::map<Kind, std::set<pid_t>> threads;
+    std::map<Kind, std::map<std::string, std::uint64_t>> channels;
     for (std::size_t i = 0; i < sampler.samples.size(); i++) {
         const ProcSample &one = sampler.samples[i];
         if (one.place >= sampler.kernel_places.size() || stack_of(i) == nullptr)
@@ -51,11 +52,13 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
         KernelWait &wait = waits[kind];
         wait.samples++;
         threads[kind].insert(one.thread);
+        if (std::map<std::string, std::uint64_t> &seen = channels[kind];
+            ++seen[place.channel] > seen[wait.channel])
+            wait.channel = place.channel;
         if (wait.samples > 1)
             continue;
         wait.call = kind.call;
         wait.file = kind.file;
-        wait.channel = place.channel;
         wait.is_device = kind.is_device;
         wait.stack = *stack_of(i);
     }

@@ -27,6 +27,15 @@ std::string library_name(const std::string &module) {
     return name.compare(0, 8, "ld-linux") == 0 ? "the dynamic linker" : name.empty() ? "a library" : name;
 }
 
+bool has_lock_in_its_name(const std::string &function) {
+    static constexpr const char *kParts[] = {"lock", "Lock", "spin", "acquire", "mutex", "Mutex"};
+    for (const char *part : kParts)
+        for (std::size_t at = function.find(part); at != std::string::npos; at = function.find(part, at + 1))
+            if (*part != 'l' || at == 0 || (function[at - 1] != 'c' && function[at - 1] != 'b'))
+                return true;
+    return false;
+}
+
 std::string source_of(const Place &place) {
     return place.file.empty() ? "" : " (" + place.file + ":" + std::to_string(place.line) + ")";
 }

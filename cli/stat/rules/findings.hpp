@@ -43,6 +43,9 @@ std::string source_of(const Place &place);
 // Do the threads that wait for a lock wait for work by turns (turns.cpp)?
 bool is_by_turns(const Facts &facts, const Culprit &culprit);
 
+// Is a function of the program's called as those are that take a lock? "clock" and "block" are none.
+bool has_lock_in_its_name(const std::string &function);
+
 // By CPU time alone, where it is not known what threads access.
 Findings guess_false_sharing(const Facts &facts);
 

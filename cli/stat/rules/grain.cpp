@@ -177,8 +177,14 @@ std::optional<TinyTasks> tiny_tasks(const Facts &facts) {
     const Part waits =
         part_of(facts.report, [](const Site &site) { return is_in(site.stack, kWaitsForWork); });
     found.share = handing.share;
+    found.share_one = handing.share_one;
     found.place = waits.place.is_known() ? waits.place : handing.place;
     return found;
+}
+
+bool is_dear_handing(const Facts &facts) {
+    const std::optional<TinyTasks> tiny = tiny_tasks(facts);
+    return tiny && facts.has_profiles(kFewSamples) && tiny->share_one >= kHandingOver;
 }
 
 namespace {

@@ -13,10 +13,12 @@
 namespace thrum::stat {
 
 struct TinyTasks {
-    double share = 0;                // of CPU time: handing over
+    double share = 0, share_one = 0; // of CPU time: handing over, with the most threads and with the fewest
     std::set<std::string> functions; // of the program, that wait for work or wake threads that do
     Place place;                     // where threads wait for work
 };
 std::optional<TinyTasks> tiny_tasks(const Facts &facts);
+// Dear with any number of threads: worth a change even where the threads scale, as they do if one thread pays most.
+bool is_dear_handing(const Facts &facts);
 
 } // namespace thrum::stat

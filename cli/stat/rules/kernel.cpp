@@ -5,6 +5,7 @@
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "stat/facts.hpp"
@@ -20,6 +21,14 @@ using Names = std::set<std::string>;
 const Names kWriting = {"write",    "writev", "pwrite",    "pwritev",   "pwrite64",
                         "pwritev2", "append", "ftruncate", "fallocate", "copy_file_range",
                         "sendfile", "fsync",  "fdatasync"};
+const Names kNaming = {"open",    "open64",   "openat", "openat64", "creat",     "creat64",
+                       "unlink",  "unlinkat", "rename", "renameat", "renameat2", "mkdir",
+                       "mkdirat", "rmdir",    "link",   "linkat",   "symlink",   "symlinkat"};
+
+// The kernel's functions that lock a directory, in which a thread then waits for another that changes it.
+constexpr const char *kDirectoryLocks[] = {
+    "open_last_lookups", "path_openat",          "do_unlinkat",  "do_rmdir", "filename_create",
+    "lock_rename",       "lock_two_directories", "do_renameat2", "start_dir"};
 const Names kMapping = {"mmap",    "mmap64", "munmap", "mremap", "mprotect",
                         "madvise", "brk",    "sbrk",   "shmat",  "shmdt"};
 const Names kForking = {"fork", "Fork", "libc_fork", "vfork", "daemon", "forkpty"};
@@ -87,10 +96,10 @@ const KernelWait *wait_of(const Facts &facts, const Names &names, bool with_file
 }
 
 // There is a loss, and the kernel has much of the CPU time.
-bool is_lost_in_kernel(const Facts &facts) {
+bool is_lost_in_kernel(const Facts &facts, double share = kInKernel) {
     const bool lost = has_lost(facts) ||
                       (facts.is_compared() && facts.speedup > 0 && facts.speedup < kFewGained * facts.ideal);
-    return facts.is_compared() && lost && facts.kernel_share.value_or(0) >= kInKernel && facts.threads > 1;
+    return facts.is_compared() && lost && facts.kernel_share.value_or(0) >= share && facts.threads > 1;
 }
 
 void add_kernel_evidence(const Facts &facts, const InCalls &calls, const KernelWait *wait, Finding &found) {
@@ -109,11 +118,7 @@ std::string shown_file(const std::string &path) {
     return file_name(path.substr(0, path.find(" (deleted)")));
 }
 
-} // namespace
-
-// Wrong if the file's device is what they wait for: those waits are told by the kernel's function that sleeps. Or if each
-// thread has a file of its own: then no two are seen at the same.
-Findings one_file(const Facts &facts) {
+Findings one_open_file(const Facts &facts) {
     const InCalls calls = calls_of(facts, kWriting);
     const KernelWait *wait = wait_of(facts, kWriting, true);
     const bool several = wait != nullptr && wait->threads > 1 && wait->samples >= kFewWaits;
@@ -130,6 +135,50 @@ Findings one_file(const Facts &facts) {
     found.evidence.push_back("file: " + wait->file);
     found.explains = std::max(calls.share, kInCall);
     return {found};
+}
+
+// Of all calls that change directories: which of them a thread sleeps in is chance.
+std::optional<KernelWait> wait_for_directory(const Facts &facts) {
+    std::optional<KernelWait> all;
+    for (const KernelWait &wait : facts.report.kernel_waits) {
+        if (wait.is_device || kNaming.count(wait.call) == 0 ||
+            !begins_with_any(wait.channel, kDirectoryLocks))
+            continue;
+        if (all) {
+            all->samples += wait.samples;
+            all->threads = std::max(all->threads, wait.threads);
+        } else {
+            all = wait;
+        }
+    }
+    return all;
+}
+
+// Wrong if the threads that wait do so at several directories, each of which two of them share.
+Findings one_directory(const Facts &facts) {
+    const InCalls calls = calls_of(facts, kNaming);
+    const std::optional<KernelWait> wait = wait_for_directory(facts);
+    const bool several = wait && wait->threads > 1 && wait->samples >= kFewWaits;
+    if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
+        return {};
+    const Place place = place_of(wait->stack);
+    Finding found = finding(
+        "one-file",
+        "Threads wait in the kernel for each other: " + wait->call + "() in one directory" + at_place(place),
+        "Give each thread a directory of its own, or make and remove fewer files.",
+        facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
+    add_kernel_evidence(facts, calls, &*wait, found);
+    found.explains = std::max(calls.share, kInCall);
+    return {found};
+}
+
+} // namespace
+
+// Wrong if the file's device is what they wait for: those waits are told by the kernel's function that sleeps. Or if each
+// thread has a file of its own: then no two are seen at the same.
+Findings one_file(const Facts &facts) {
+    Findings found = one_open_file(facts);
+    return found.empty() ? one_directory(facts) : found;
 }
 
 // Wrong if one thread maps a lot, and no other is kept by that: then the others' share of it, and the sleeps, are missing.
@@ -198,6 +247,20 @@ namespace {
 // Voluntary switches with the most threads to those with the fewest. A message has its waiter sleep once, and its sender perhaps
 // once; so if each that is woken finds something, there are twice as many at most.
 constexpr double kMoreSwitches = 2;
+// All switches, on a quiet machine: a message switches to its reader, its answer to the sender, whether these sleep before or
+// lose their CPU to the other. So if each that is woken finds something, there are as many with any number of threads.
+constexpr double kMoreOfAll = 1.6;
+constexpr double kDearer = 1.15; // CPU time, where all switches tell
+constexpr double kInKernelToo =
+    0.25; // of CPU time: the rest may be what woken threads do before they find nothing
+
+bool wakes_in_vain(const Facts &facts) {
+    const Point &most = *facts.most, &few = *facts.few;
+    const bool sleeps = facts.inflation >= kInflated && most.voluntary >= kMoreSwitches * few.voluntary;
+    const bool switches = !facts.is_busy && facts.inflation >= kDearer &&
+                          most.voluntary + most.involuntary >= kMoreOfAll * (few.voluntary + few.involuntary);
+    return sleeps || switches;
+}
 
 } // namespace
 
@@ -211,9 +274,8 @@ Findings herd(const Facts &facts) {
         if (wait == nullptr && kWaking.count(one.call) != 0 && !one.file.empty())
             wait = &one;
     const bool several = wait != nullptr && wait->threads > 2 && wait->samples >= kFewWaits;
-    if (!is_lost_in_kernel(facts) || !several || facts.inflation < kInflated ||
-        facts.voluntary_rate < kHandOvers || calls.share < kInCall ||
-        facts.most->voluntary < kMoreSwitches * facts.few->voluntary)
+    if (!is_lost_in_kernel(facts, kInKernelToo) || !several || facts.voluntary_rate < kHandOvers ||
+        calls.share < kInKernelToo || !wakes_in_vain(facts))
         return {};
     const Place place = place_of(wait->stack);
     Finding found = finding(

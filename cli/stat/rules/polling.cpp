@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rule of threads that sleep for a while and look again whether there is work.
+// The rule of threads that sleep for a while and look again whether there is work, or whether a lock is free.
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@ namespace {
 constexpr double kSleepsMuch = 0.2; // of its time
 constexpr double kNap = 0.02;       // seconds: longer ones are no polling
 constexpr double kFreeCpus = 0.9;   // of those that the threads could have used, at most: one was free
+constexpr double kFewGained = 0.7;  // of the speedup that the cores allow
 
 struct Sleepers {
     unsigned threads = 0;           // that work, and sleep between
@@ -48,23 +49,34 @@ Place place_of_sleep(const Report &report) {
     return {};
 }
 
+// Times that differ too much to tell whether threads help may still tell that they do not help as much as the cores allow.
+bool may_be_without_loss(const Facts &facts) {
+    return facts.report.outcome == Outcome::kNoDifference && facts.gain.high >= kFewGained * facts.ideal;
+}
+
 } // namespace
 
 // Wrong if the sleep is the work's own: a pace that each thread keeps, or a device that is asked now and then. Then more threads get
 // more done, and there is no loss; so only a sweep with a loss tells. A single thread that sleeps between is a producer with a pace.
 Findings polling(const Facts &facts) {
     const double usable = std::min(facts.threads, facts.cores);
-    if (!facts.is_compared() || facts.is_busy || facts.report.outcome == Outcome::kNoDifference ||
+    if (!facts.is_compared() || facts.is_busy || may_be_without_loss(facts) ||
         facts.parallelism > kFreeCpus * usable)
         return {};
     const Sleepers sleepers = sleepers_of(facts.report);
     if (sleepers.threads < 2 || sleepers.nap() <= 0 || sleepers.nap() > kNap)
         return {};
     const Place place = place_of_sleep(facts.report);
+    const bool is_lock =
+        has_lock_in_its_name(place.function); // written by hand, with a sleep between two tries
     Finding found = finding(
-        "polling", "Threads sleep and look again for work" + at_place(place) + ", while CPUs are free",
-        "Wait with a condition variable, a semaphore or a futex, and wake a waiter where "
-        "work is queued.",
+        "polling",
+        std::string("Threads sleep and ") + (is_lock ? "try again to take a lock" : "look again for work") +
+            at_place(place) + ", while CPUs are free",
+        is_lock
+            ? "Use a mutex, whose waiters are woken when it is released; hold it for less, or split the data."
+            : "Wait with a condition variable, a semaphore or a futex, and wake a waiter where "
+              "work is queued.",
         Confidence::kMedium, place);
     found.explains = std::min(1.0, sleepers.asleep / std::max(sleepers.seconds, 1e-9));
     found.evidence.push_back(counted(sleepers.threads, "thread") + " that did the work slept for " +

@@ -56,11 +56,6 @@ std::string names_of(const Sharing &shared) {
     return names.empty() ? "" : ": " + names;
 }
 
-bool has_lock_in_its_name(const std::string &function) {
-    return function.find("lock") != std::string::npos || function.find("Lock") != std::string::npos ||
-           function.find("spin") != std::string::npos || function.find("acquire") != std::string::npos;
-}
-
 void add_evidence(const Facts &facts, const Sharing &shared, Finding &found) {
     found.explains = shared.share;
     found.evidence.push_back(percent(shared.share) + " of CPU time at one cache line, which " +

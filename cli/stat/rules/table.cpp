@@ -13,6 +13,7 @@
 #include "stat/facts.hpp"
 #include "stat/nameless.hpp"
 #include "stat/rules/findings.hpp"
+#include "stat/rules/grain.hpp"
 #include "stat/verdict_text.hpp"
 
 namespace thrum::stat {
@@ -91,6 +92,8 @@ Findings without_small(Findings findings) {
 // Where speedup shows no loss.
 Findings of_innocent(const Facts &facts) {
     Findings found = is_dear_churn(facts) ? thread_churn(facts) : Findings{};
+    if (found.empty() && is_dear_handing(facts))
+        found = grain(facts);
     return found.empty() ? scales(facts) : found;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Disease: all threads wait at one epoll set, level triggered. A message wakes them one after another until one has read it.
+// Each prepares for a message before it reads, so that several are woken, and do that for nothing.
 // Cure: the set tells one thread of a message (EPOLLONESHOT), and that one arms it again after it has read.
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -9,7 +10,7 @@
 
 #include "crew.h"
 
-enum { REQUESTS = 60000, STEPS = 500 };
+enum { REQUESTS = 40000, PREPARE = 4000, STEPS = 500 };
 
 static int set, ends[2]; // of the socket: the threads read from the first
 #ifdef CURED
@@ -35,6 +36,7 @@ static void *serve(void *arg) {
     while (message != 0) {
         if (await_message() != 1)
             exit(1);
+        hand->result = chew(hand->result, PREPARE);
         const ssize_t got = recv(ends[0], &message, 1, MSG_DONTWAIT);
         if (got == 1 && message == 0 && send(ends[1], &message, 1, 0) != 1) // the others end by it, too
             exit(1);

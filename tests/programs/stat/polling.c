@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: the workers of a pool sleep for a millisecond if its queue is empty, and look again.
-// Cure: a condition variable.
+// Disease: the workers of a pool sleep for two milliseconds if its queue is empty, and look again; so does the source until
+// all tasks of a round are done. With more workers one of them looks a little earlier, which is all that they gain.
+// Cure: condition variables.
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "crew.h"
 
-enum { ROUNDS = 1000, TASKS = 16, STEPS = 20000 };
+enum { ROUNDS = 600, TASKS = 16, STEPS = 20000, NAP = 2000 };
 
 static atomic_int queued, done, closed;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +28,19 @@ static SEEN void wait_for_work(void) {
         pthread_cond_wait(&some, &lock);
     pthread_mutex_unlock(&lock);
 #else
-    usleep(1000); /* HERE: polling */
+    usleep(NAP); /* HERE: polling */
+#endif
+}
+
+static SEEN void wait_for_results(int expected) {
+#ifdef CURED
+    pthread_mutex_lock(&lock);
+    while (done < expected)
+        pthread_cond_wait(&none, &lock);
+    pthread_mutex_unlock(&lock);
+#else
+    while (done < expected)
+        usleep(NAP);
 #endif
 }
 
@@ -53,9 +66,8 @@ static void *bring_work(void *arg) {
         pthread_mutex_lock(&lock);
         queued = TASKS;
         pthread_cond_broadcast(&some);
-        while (done < round * TASKS)
-            pthread_cond_wait(&none, &lock);
         pthread_mutex_unlock(&lock);
+        wait_for_results(round * TASKS);
     }
     pthread_mutex_lock(&lock);
     closed = 1;

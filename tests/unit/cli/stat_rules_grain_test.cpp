@@ -84,6 +84,26 @@ TEST(StatRules, TasksThatAreLargeEnough) {
     EXPECT_FALSE(says(idle.concluded(), "grain"));
 }
 
+// One worker pays for each hand-over, as its source waits for it; more of them help, and the price remains.
+TEST(StatRules, TasksThatAreTooSmallWhereThreadsHelp) {
+    const auto helped = [](double handing) {
+        Case made = queue(handing, handing / 6);
+        made.report.points[0].wall = {2.7, 2.68, 2.72, 0.75, 3};
+        return made;
+    };
+    Case dear = helped(0.6);
+    EXPECT_EQ(rules_of(dear.concluded()), "grain");
+    EXPECT_EQ(dear.report.outcome, Outcome::kScales);
+    EXPECT_EQ(dear.report.findings.front().confidence, Confidence::kMedium);
+    EXPECT_EQ(rules_of(helped(0.2).concluded()), "scales");
+    Case by_threads = helped(
+        0.6); // one thread hands over for little: what more of them gain says that it is worth its price
+    by_threads.report.burns_one.back().share = 0.9;
+    for (std::size_t i = 0; i + 1 < by_threads.report.burns_one.size(); i++)
+        by_threads.report.burns_one[i].share = 0.05;
+    EXPECT_EQ(rules_of(by_threads.concluded()), "scales");
+}
+
 // --- polling ------------------------------------------------------------------------------------------
 
 // `naps` of each thread, which works for a part of the time.
@@ -135,6 +155,32 @@ TEST(StatRules, ThreadsThatSleepForTheirWorksSake) {
     Case full = sleepers(4, 0.5, 2.1, 2000);
     full.report.points.back().user = 5.6;
     EXPECT_FALSE(says(full.concluded(), "polling")) << "no CPU was free";
+}
+
+// A lock that is written by hand, and backs off by sleeping.
+TEST(StatRules, WaitersThatPollForALock) {
+    const auto cause_in = [](const char *function) {
+        Case made = sleepers(4, 0.5, 2.1, 2000);
+        made.report.others.front().stack.back() = own(function, 30);
+        made.concluded();
+        return made.report.findings.front().cause;
+    };
+    EXPECT_EQ(cause_in("Backoff::lock"),
+              "Threads sleep and try again to take a lock in Backoff::lock(), while CPUs are free");
+    EXPECT_EQ(cause_in("spin_acquire").find("for work"), std::string::npos);
+    for (const char *function : {"next_block", "wait_for_clock", "poll_queue"})
+        EXPECT_NE(cause_in(function).find("look again for work"), std::string::npos) << function;
+}
+
+// Times that differ much from run to run, since it depends on which worker looks when.
+TEST(StatRules, WorkersThatPollForTimesThatDiffer) {
+    Case made = sleepers(4, 0.5, 2.1, 2000);
+    made.report.points.back().speedup = {1.1, 0.75, 1.35, 0.75, 3};
+    ASSERT_TRUE(says(made.concluded(), "polling")) << rules_of(made.report);
+    EXPECT_EQ(made.report.outcome, Outcome::kNoDifference);
+    made.report.points.back().speedup = {1.1, 0.75, 1.6, 0.75,
+                                         3}; // perhaps they help as much as the cores allow
+    EXPECT_FALSE(says(made.concluded(), "polling"));
 }
 
 // --- nested -------------------------------------------------------------------------------------------

@@ -51,6 +51,24 @@ TEST(StatRules, ThreadsThatAppendToOneFile) {
     EXPECT_EQ(rules_of(scales.concluded()), "scales");
 }
 
+TEST(StatRules, ThreadsThatChangeOneDirectory) {
+    const std::vector<Frame> unlink = {library("unlink"), own("spool")};
+    const auto made = [&unlink](const char *channel, unsigned threads) {
+        Case one = in_kernel(unlink, 0.9, 0.1, 1.1);
+        one.report.kernel_waits = {wait("unlink", "", threads, unlink)};
+        one.report.kernel_waits.front().channel = channel;
+        return one;
+    };
+    Case shared = made("do_unlinkat", 2);
+    ASSERT_EQ(rules_of(shared.concluded()), "one-file");
+    EXPECT_EQ(shared.report.findings.front().cause,
+              "Threads wait in the kernel for each other: unlink() in one directory in spool()");
+    Case journal = made("wait_transaction_locked", 2); // which the file system has one of
+    EXPECT_EQ(rules_of(journal.concluded()).find("one-file"), std::string::npos);
+    Case own_one = made("do_unlinkat", 1);
+    EXPECT_EQ(rules_of(own_one.concluded()).find("one-file"), std::string::npos);
+}
+
 TEST(StatRules, ThreadsThatChangeTheAddressSpace) {
     const std::vector<Frame> unmap = {library("munmap"), own("request")};
     Case made = in_kernel(unmap, 0.6, 0.2, 1.6);
@@ -92,10 +110,27 @@ TEST(StatRules, AThunderingHerd) {
     EXPECT_EQ(rules_of(busy.concluded()).find("herd"), std::string::npos);
     Case one_each =
         in_kernel(at, 0.6, 0.2, 1.6); // each message wakes one thread, but another one than the last
-    one_each.report.points.front().voluntary = 25000;
+    one_each.report.points.front().voluntary = 25000; // the sender lost its CPU to the reader before it slept
+    one_each.report.points.front().involuntary = 15000;
     one_each.report.points.back().voluntary = 40000;
     one_each.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
     EXPECT_EQ(rules_of(one_each.concluded()).find("herd"), std::string::npos);
+    one_each.others(1.5); // programs that take CPUs away make more of them involuntary
+    EXPECT_EQ(rules_of(one_each.concluded()).find("herd"), std::string::npos);
+}
+
+// A message has one more thread woken than reads it; and the threads that are woken do something of their own before they find
+// nothing, so that a third of the CPU time is in the kernel.
+TEST(StatRules, AHerdOfTwo) {
+    const std::vector<Frame> at = {library("epoll_wait"), own("serve")};
+    Case made = in_kernel(at, 0.3, 0.9, 0.5);
+    made.report.points.front().voluntary = 35000;
+    made.report.points.front().involuntary = 5000;
+    made.report.points.back().voluntary = 66000;
+    made.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 4, at)};
+    ASSERT_EQ(rules_of(made.concluded()), "herd");
+    made.report.points.back().voluntary = 60000;
+    EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos) << "half as many more";
 }
 
 TEST(StatRules, ASecondCauseCostsAThirdOfTheFirst) {
