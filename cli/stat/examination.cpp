@@ -489,9 +489,7 @@ void Examination::watch_process() {
     report_.is_attached = true;
     report_.sampled_wall = measured.wall;
     add_samples(report_, sampler, measured.wall);
-    // One that began was there beside one that was there before, although no look may have seen both.
-    report_.sampled_threads =
-        std::max({measured.most_threads, sampler.most_threads, report_.threads_created > 0 ? 2U : 1U});
+    report_.sampled_threads = std::max({measured.most_threads, sampler.most_threads, 1U});
     runs_.back().measured.back().most_threads = report_.sampled_threads;
     take_notes(sampler);
     if (profile) {
@@ -508,10 +506,22 @@ void Examination::watch_process() {
 
 // --- the end ------------------------------------------------------------------------------------------
 
+// A thread that began was there beside the one that created it, although no look may have seen both.
+void Examination::count_new_threads() {
+    if (report_.threads_created == 0 ||
+        !options_.sweep.empty()) // a sweep shows the numbers that it requested
+        return;
+    report_.sampled_threads = std::max(report_.sampled_threads, 2U);
+    for (Runs &runs : runs_)
+        for (Measured &measured : runs.measured)
+            measured.most_threads = std::max(measured.most_threads, 2U);
+}
+
 void Examination::conclude_all() {
     report_.interrupted = interrupts_.caught() != 0;
     if (report_.interrupted && runs_.back().measured.empty() && runs_.front().measured.empty())
         throw Interrupted(interrupts_.caught(), "interrupted before the first run was complete");
+    count_new_threads();
     report_.points = points_of(runs_);
     if (report_.interrupted)
         warn("interrupted: these are the results so far");

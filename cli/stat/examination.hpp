@@ -80,6 +80,7 @@ class Examination {
     void count_exactly(const Launch &launch);
     void look_for_makers(const Launch &launch);
     void take_notes(const Layer &layer);
+    void count_new_threads();
     void conclude_all();
 
     bool take_status(const Launch &launch, const Measured &measured);

@@ -436,6 +436,13 @@ TEST(StatUsage, TenThousandThreads) {
               "10001 lock_wait");
 }
 
+// They end before any look: two that were created, and the thread that did it, are not "1 thread".
+TEST(StatUsage, ThreadsThatNoLookHasSeenWereThere) {
+    const Ended ended = thrum_stat({"--json", "--", CLI_PROBE, "hold", "2"});
+    EXPECT_EQ(json_value(ended.out, "d['threads_created'], d['points'][0]['most_threads']"), "2 2")
+        << ended.err;
+}
+
 // What the command has left alone; one number on a line.
 void kill_all(const std::string &numbers) {
     std::istringstream lines(numbers);
