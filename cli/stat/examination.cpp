@@ -537,6 +537,9 @@ void Examination::conclude_all() {
     report_.exit_code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 0;
     add_scaling(report_);
     conclude(report_, failure_);
+    if (options_.rate != nullptr) // below the table; evidence that has been concluded quotes the law alone
+        report_.scaling_text = "Times and counts are scaled to the work of the first run (--rate)." +
+                               (report_.scaling_text.empty() ? "" : " " + report_.scaling_text);
     progress_.reset();
 }
 

@@ -81,6 +81,8 @@ TEST(StatRate, ProgramsAreComparedByIt) {
         json_value(ended.out, "3 < d['points'][0]['wall']['median'] / d['points'][1]['wall']['median'] < 5"),
         "True")
         << ended.out;
+    EXPECT_EQ(json_value(ended.out, "d['scaling_text'].split('.')[0]"),
+              "Times and counts are scaled to the work of the first run (--rate)");
     EXPECT_NE(ended.err.find("done\nrate: 1000/s\n"), std::string::npos)
         << "the first run's output is shown\n"
         << ended.err;
