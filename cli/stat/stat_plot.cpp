@@ -237,10 +237,12 @@ class TimelineRows {
         double free = 0;
         for (int i = 0; i * step <= end_ * 1.0001; i++) {
             text += svg_line(x(i * step), 0, x(i * step), bottom + 4, "grid");
-            if (x(i * step) < free)
+            const bool is_last = x(i * step) > width_ - 30; // and has no room on its right
+            const double middle = is_last ? x(i * step) - kTime / 2 : x(i * step);
+            if (middle < free)
                 continue;
-            free = x(i * step) + kTime;
-            text += svg_label(x(i * step), height() - 8, x(i * step) > width_ - 30 ? "end" : "middle",
+            free = middle + kTime;
+            text += svg_label(x(i * step), height() - 8, is_last ? "end" : "middle",
                               fixed(i * step / unit.seconds, axis_decimals(step / unit.seconds)) + " " +
                                   unit.name);
         }

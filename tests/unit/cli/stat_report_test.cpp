@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "documents.hpp"
+#include "stat/stat_plot.hpp"
 #include "stat_fixture.hpp"
 
 namespace {
@@ -153,6 +154,33 @@ TEST(StatReport, PicturesAreDrawnForNarrowPagesToo) {
         }
         EXPECT_NE(page.find(".narrow { display: none; }"), std::string::npos);
         EXPECT_NE(page.find(".broad { display: none; }"), std::string::npos);
+    }
+}
+
+// Times below a timeline, however long that is: the last one has no room on its right, and takes none of its neighbour's.
+TEST(StatReport, TimesOfATimelineDoNotOverlap) {
+    constexpr double kLetter = 6;
+    const std::regex label("<text x=\"([0-9.-]+)\" y=\"[0-9.-]+\" text-anchor=\"([a-z]+)\">([0-9.]+ m?s)<");
+    Report report;
+    for (int ms = 101; ms < 2000; ms += 7) {
+        report.threads = {thrum::stat::Thread()};
+        report.threads[0].id = 12345;
+        report.threads[0].name = "worker";
+        report.threads[0].end = ms * 1e-3;
+        report.threads[0].spans = {{0, ms * 1e-3, thrum::stat::Doing::kRunning, SIZE_MAX}};
+        const std::string picture = thrum::stat::plot_timeline(report, 400);
+        double end = -1;
+        int labels = 0;
+        for (std::sregex_iterator at(picture.begin(), picture.end(), label), none; at != none;
+             ++at, labels++) {
+            const double wide = kLetter * static_cast<double>((*at)[3].length());
+            const double from = std::stod((*at)[1]) - wide * ((*at)[2] == "end"      ? 1
+                                                              : (*at)[2] == "middle" ? 0.5
+                                                                                     : 0);
+            EXPECT_GE(from, end) << (*at)[3] << " of " << ms << " ms";
+            end = from + wide;
+        }
+        EXPECT_GE(labels, 2) << ms << " ms";
     }
 }
 
