@@ -76,7 +76,7 @@ std::string child(const Report &of) {
     std::string text =
         note("Sampled for " + time_text(of.sampled_wall) + ", in which it used " + time_text(of.own_cpu) +
              " of CPU time; " + counted(of.sampled_threads, "thread") + " at once at most.");
-    if (of.findings.empty())
+    if (of.findings.empty() || of.findings.front().rule == "inconclusive")
         text += html_element("p", of.verdict) + "\n";
     for (const Finding &finding : of.findings)
         text += finding_card(finding, true);

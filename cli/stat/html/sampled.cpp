@@ -2,7 +2,6 @@
 //
 // Where the time of the sampled run went: what threads did, the waits and their locks, the CPU profile.
 #include <algorithm>
-#include <map>
 
 #include "stat/facts.hpp"
 #include "stat/html/html.hpp"
@@ -72,32 +71,30 @@ std::string lock_row(const LockUse &use) {
            "</tr>\n";
 }
 
-// A function's own share, without what it calls.
-struct Burn {
-    std::string place;
-    double one = 0, most = 0;
-};
-
-std::vector<Burn> burns_of(const Report &report) {
-    std::map<std::string, Burn> by_name;
-    const auto add = [&by_name](const std::vector<Site> &sites, double Burn::*share) {
-        for (const Site &site : sites)
-            if (!site.stack.empty()) {
-                const Frame &frame = site.stack.front();
-                Burn &burn = by_name[frame_name(frame) + '\n' + frame.module];
-                burn.place = frame_name(frame) + module_note(frame.module);
-                burn.*share += site.share;
-            }
-    };
-    add(report.burns_one, &Burn::one);
-    add(report.burns, &Burn::most);
-    std::vector<Burn> burns;
-    for (auto &[name, burn] : by_name)
-        burns.push_back(std::move(burn));
-    std::stable_sort(burns.begin(), burns.end(), [](const Burn &a, const Burn &b) {
-        return std::max(a.one, a.most) > std::max(b.one, b.most);
+// The functions of the text report, under its names: those of a Python program are not the interpreter's.
+std::vector<Burner> burners_of(const Report &report) {
+    std::vector<Burner> burners = Facts(report).burners;
+    std::stable_sort(burners.begin(), burners.end(), [](const Burner &a, const Burner &b) {
+        return std::max(a.share_one, a.share) > std::max(b.share_one, b.share);
     });
-    return burns;
+    return burners;
+}
+
+// "msort_with_tmp (libc.so.6)", and in small letters by what it was called, and where in the program.
+std::string burner_cell(const Burner &burner) {
+    std::string from = burner.called.empty() || burner.called == burner.leaf ? "" : burner.called;
+    const std::string own = burner.place.function.empty() ? burner.place.code : burner.place.function;
+    if (!burner.is_own && !own.empty())
+        from += (from.empty() ? "" : " <- ") + own;
+    if (!from.empty())
+        from = "<- " + from;
+    if (!burner.place.file.empty())
+        from += (from.empty() ? "" : " ") +
+                ("(" + burner.place.file + ":" + std::to_string(burner.place.line) + ")");
+    return "<td class=\"words\">" +
+           html_element("code",
+                        burner.leaf.empty() ? burner.module : burner.leaf + module_note(burner.module)) +
+           (from.empty() ? "" : "<br><small>" + html_text(from) + "</small>") + "</td>";
 }
 
 std::string share_cells(double share) {
@@ -157,9 +154,12 @@ std::string waits(const Report &report) {
     if (!report.waits.empty())
         text += icicle("waiting for locks", report.waits) + html_table("", site_rows(report, report.waits)) +
                 more(report.waits.size(), kRows);
-    if (const std::string others = icicle("all other waits", report.others); !others.empty())
+    if (const std::string others = icicle("all other waits", report.others); !others.empty()) {
+        if (report.waits.empty())
+            text += note("No thread was seen waiting for a lock.");
         text += "<details><summary>Waits for threads to end, for work, and for input and output</summary>\n" +
                 others + "</details>\n";
+    }
     return text;
 }
 
@@ -176,8 +176,8 @@ std::string locks(const Report &report) {
 }
 
 std::string profile(const Report &report) {
-    const std::vector<Burn> burns = burns_of(report);
-    if (burns.empty())
+    const std::vector<Burner> burners = burners_of(report);
+    if (burners.empty())
         return "";
     const bool both = !report.burns_one.empty() && !report.points.empty();
     const std::string most = threads_line(report.sampled_threads),
@@ -185,15 +185,16 @@ std::string profile(const Report &report) {
     std::string rows = "<tr><th>function</th>" +
                        (both ? "<th colspan=\"2\">" + html_text(one) + "</th>" : "") + "<th colspan=\"2\">" +
                        html_text(most) + "</th></tr>\n";
-    for (std::size_t i = 0; i < std::min(burns.size(), kRows); i++)
-        rows += "<tr><td class=\"words\">" + html_element("code", burns[i].place) + "</td>" +
-                (both ? share_cells(burns[i].one) : "") + share_cells(burns[i].most) + "</tr>\n";
+    for (std::size_t i = 0; i < std::min(burners.size(), kRows); i++)
+        rows += "<tr>" + burner_cell(burners[i]) + (both ? share_cells(burners[i].share_one) : "") +
+                share_cells(burners[i].share) + "</tr>\n";
+    const std::string few = both ? std::to_string(samples_of(report.burns_one)) + " and " : "";
     const std::string stacks = (both ? icicle("CPU time, " + one, report.burns_one) + "<br>\n" : "") +
                                icicle("CPU time, " + most, report.burns);
-    return html_table("", rows) + more(burns.size(), kRows) +
+    return html_table("", rows) + more(burners.size(), kRows) +
            note(
                "Shares of CPU time, each function without its callees. Sampled by: " + report.profile_source +
-               ", " + counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
+               ", " + few + counted(static_cast<double>(samples_of(report.burns)), "sample") + ".") +
            "<details><summary>Stacks</summary>\n" + stacks + "</details>\n";
 }
 

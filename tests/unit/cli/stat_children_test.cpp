@@ -175,6 +175,20 @@ TEST(StatChildren, AnIdleOneIsNotToBlame) {
     }
 }
 
+// What the text says of one of which nothing can be concluded, the page says as well.
+TEST(StatChildren, OneOnABusyMachine) {
+    Report whole = report_of(0.05, 0.95), child = report_of(0.9, 0);
+    child.process = 17;
+    child.command = {"child"};
+    child.verdict = "One run: it used little.";
+    child.findings = {
+        {"inconclusive", "The machine was busy", "Try again", thrum::stat::Confidence::kLow, "", "", 0, {}}};
+    whole.children = {child};
+    EXPECT_NE(text_of(whole).find("One run: it used little."), std::string::npos) << text_of(whole);
+    const std::string page = html_of(whole);
+    EXPECT_LT(page.find("<p>One run: it used little.</p>"), page.find("<strong>The machine was busy"));
+}
+
 // --- what their threads do -----------------------------------------------------------------------------------
 
 // A process that a shell has started, and what was seen of it, until it was looked at so often that `is_enough`.

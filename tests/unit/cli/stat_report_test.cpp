@@ -203,7 +203,8 @@ TEST(StatReport, ThePageShowsAll) {
                  {"static lock inside libc", "<th>at once</th>", "<td>library</td>", "<td>99 %</td>",
                   "<td>1.7 / 3</td>", "<td>not counted</td>"});
     expect_parts(page, "Where CPU time went",
-                 {"msort_with_tmp", "aria-label=\"CPU time, 4 threads\"", "perf event"});
+                 {"<code>msort_with_tmp (libc.so.6)</code><br><small>&lt;- has_dup (birthday.c:34)</small>",
+                  "aria-label=\"CPU time, 4 threads\"", "perf event, 32 and 182 samples."});
     expect_parts(page, "Evidence",
                  {"44 % of the CPU time is in the kernel", "More threads than CPUs: 4 on 2",
                   "threads were runnable without a CPU for 0.21 s",
@@ -213,6 +214,41 @@ TEST(StatReport, ThePageShowsAll) {
     expect_parts(page, "What is unknown", {"<li>no debugging information: libc.so.6"});
     EXPECT_EQ(page.find("class=\"model\""), std::string::npos);
     EXPECT_EQ(page.find("System calls"), std::string::npos);
+}
+
+// Two reports of one run: what CPU time went to has one name and one share in both.
+TEST(StatReport, ThePageNamesFunctionsAsTheTextDoes) {
+    Report report = report_of_random();
+    thrum::stat::Frame interpreter, function;
+    interpreter.function = "_PyEval_EvalFrameDefault";
+    interpreter.module = "python3.11";
+    function.function = "f";
+    function.file = "mp.py";
+    function.line = 4;
+    function.is_user = true;
+    thrum::stat::Site site;
+    site.stack = {interpreter, function};
+    site.share = 0.9;
+    site.samples = 9;
+    report.burns = {site};
+    report.burns_one.clear();
+    EXPECT_NE(text_of(report).find("   90%  f (mp.py:4)\n"), std::string::npos) << text_of(report);
+    const std::string section = section_of(spaced(html_of(report)), "Where CPU time went");
+    EXPECT_NE(section.find("<td class=\"words\"><code>f (python3.11)</code><br><small>(mp.py:4)</small></td>"
+                           "<td>90 %</td>"),
+              std::string::npos)
+        << section;
+    EXPECT_NE(section.find("perf event, 9 samples."), std::string::npos) << section;
+}
+
+// There is nothing below the heading but what is folded: it is said why.
+TEST(StatReport, ThePageSaysThatNoThreadWaitedForALock) {
+    Report report = report_of_random();
+    const std::string none = "No thread was seen waiting for a lock.";
+    EXPECT_EQ(spaced(html_of(report)).find(none), std::string::npos);
+    report.waits.clear();
+    const std::string section = section_of(spaced(html_of(report)), "Where waiting happened");
+    EXPECT_LT(section.find(none), section.find("<details>")) << section;
 }
 
 // The bar, and below it a key that says the same: what costs something first.
