@@ -65,7 +65,7 @@ std::string cause_text(const Finding &finding) {
     const std::string confidence = std::string("confidence: ") + name_of(finding.confidence);
     if (line.size() + 2 + confidence.size() <= report_columns())
         return line + to_right(confidence, report_columns() - line.size()) + "\n";
-    return labelled("CAUSE", finding.cause + "  (" + confidence + ")");
+    return labelled("CAUSE", finding.cause + " (" + confidence + ")");
 }
 
 std::string heading(const Report &report) {
@@ -467,11 +467,12 @@ std::string calls_text(const Report &report) {
 }
 
 std::string noise_text(const Report &report) {
-    double others = 0;
+    double others = 0, waited = 0;
     bool known = false;
     for (const Point &point : report.points) {
         known = known || point.load.others;
         others = std::max(others, point.load.others.value_or(0) + point.load.stolen);
+        waited = std::max(waited, point.load.waited.value_or(0));
     }
     const double share = others / std::max(1U, report.machine.processors);
     const char *word = !known               ? "not known"
@@ -481,6 +482,9 @@ std::string noise_text(const Report &report) {
     std::string text = std::string("CPU pressure from others: ") + word;
     if (known && share >= kLowShare)
         text += " (up to " + fixed(others, 1) + " of " + counted(report.machine.processors, "CPU") + ")";
+    if (!known && waited > 0) // what a verdict of a short run goes by
+        text +=
+            "; a thread, theirs or the program's, waited for a CPU for " + percent(waited) + " of the time";
     const bool may_count = !report.exact && !report.exact_tried && !report.is_attached;
     const std::string next = may_count ? "--exact | --html" : "--html";
     return labelled("NOISE", text, "next: thrum stat " + next);

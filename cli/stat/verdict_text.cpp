@@ -94,7 +94,7 @@ std::string one_run_text(const Facts &facts) {
     const bool is_alone = report.points.front().most_threads <= 1 && report.threads_created == 0 &&
                           report.processes.size() <= 1 && facts.parallelism <= kOneThread;
     if (is_alone && !guilty)
-        return "One run, with a single thread: it used " + used + ".";
+        return "One run, with a single thread: it used " + used + "." + hazy;
     if (guilty && report.findings.front().rule == "deadlock") // one of its own is another outcome
         return "One run: threads of a process that it started wait for something that will never happen." +
                hazy;

@@ -306,6 +306,25 @@ TEST(StatSentences, ThePointThatWasHinderedIsNamed) {
         << report.verdict;
 }
 
+// Of a short run the use of the others' is not known. What the verdict goes by then stands beside it.
+TEST(StatSentences, AShortRunOnABusyMachine) {
+    Point point = on_busy_machine(0, 0.02, 0.002, 0.02, 0);
+    point.most_threads = 1;
+    point.load.others.reset();
+    point.load.waited = 0.95;
+    const Report report = concluded({point});
+    EXPECT_EQ(report.verdict,
+              "One run, with a single thread: it used 0.10 of 2 CPUs. (The machine was busy.)");
+    const std::string text = unwrapped(text_of(report));
+    EXPECT_NE(
+        text.find("CPU pressure from others: not known; a thread, theirs or the program's, waited for a "
+                  "CPU for 95% of the time"),
+        std::string::npos)
+        << text;
+    point.load.waited.reset();
+    EXPECT_NE(text_of(concluded({point})).find("CPU pressure from others: not known  "), std::string::npos);
+}
+
 // Whatever else the machine does: it hardly wants a CPU, and a tenth of its time is not waiting for one.
 TEST(StatSentences, AProgramThatSleepsIsNotInTheWay) {
     const Report report =
