@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <optional>
 
 #include "command.hpp"
@@ -61,9 +62,11 @@ unsigned long whole_number(const std::string &option, const std::string &text, u
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     errno = 0;
     const unsigned long number = digits ? std::strtoul(text.c_str(), nullptr, 10) : 0;
+    const std::string range = most == std::numeric_limits<unsigned long>::max()
+                                  ? " of at least " + std::to_string(least)
+                                  : " from " + std::to_string(least) + " to " + std::to_string(most);
     if (!digits || number < least || number > most || errno != 0)
-        throw Failure(kUsage, option + " takes a whole number from " + std::to_string(least) + " to " +
-                                  std::to_string(most) + ", not '" + text + "'");
+        throw Failure(kUsage, option + " takes a whole number" + range + ", not '" + text + "'");
     return number;
 }
 

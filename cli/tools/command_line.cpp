@@ -191,7 +191,7 @@ void CommandLine::add_help() {
                 std::cout << fitted(command->help(), terminal_columns(STDOUT_FILENO));
                 return;
             }
-        throw Failure(kUsage, "there is no command '" + *topic + "'; thrum --help lists the commands");
+        throw Failure(kUsage, "there is no command '" + *topic + "'; see thrum --help");
     });
 }
 

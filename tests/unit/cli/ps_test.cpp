@@ -306,6 +306,8 @@ TEST(Ps, WhatCannotBeLookedAt) {
     Running running({CLI_PROBE, "hold"});
     expect_failed(ps(running.pid()), "process " + std::to_string(running.pid()) + " does not use libthrum");
     expect_failed(spawn({CLI_THRUM, "ps"}), "missing process number: thrum ps PID", 2);
+    expect_failed(spawn({CLI_THRUM, "ps", "-n", "x", "1"}), "-n takes a whole number of at least 0, not 'x'",
+                  2);
     expect_failed(spawn({CLI_THRUM, "ps", "x"}), "PID is a process number of at least 1, not 'x'", 2);
 }
 

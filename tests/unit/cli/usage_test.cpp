@@ -26,7 +26,7 @@ const Wrong kWrong[] = {
     {{"bogus"}, "thrum: there is no command 'bogus'; see thrum --help"},
     {{""}, "thrum: there is no command ''; see thrum --help"},
     {{"--bogus"}, "thrum: unknown option '--bogus'; see thrum --help"},
-    {{"help", "bogus"}, "thrum help: there is no command 'bogus'; thrum --help lists the commands"},
+    {{"help", "bogus"}, "thrum help: there is no command 'bogus'; see thrum --help"},
     {{"run"}, "thrum run: missing program: thrum run [OPTIONS] -- PROG ARGS..."},
     {{"run", "--"}, "thrum run: missing program: thrum run [OPTIONS] -- PROG ARGS..."},
     {{"run", "--verbose"}, "thrum run: missing program: thrum run [OPTIONS] -- PROG ARGS..."},
