@@ -138,6 +138,8 @@ static void add_thread(const struct printing *printing, struct text *text, uint6
     add_address(text, handle);
     if (!inspect_find(printing->source, handle, &thread))
         return;
+    if (thread.name[0] == '\0' && !thread.is_main && !thread.is_external && !thread.is_tasklet)
+        return; /* "-" has a meaning in a column only */
     text_add(text, " ");
     add_name(text, &thread);
 }
