@@ -35,7 +35,7 @@
 #   function     is the first finding's function, or one of a list; so is its line, if there are marks: "HERE: rule" in the
 #                source. null: no place is to blame, and none is named
 #   outcomes     of which one has to be the report's. Default: all but "scales" if a disease is expected, else those of a
-#                program that gains by threads
+#                program that gains by threads. "no_difference" if the program's times differ that much on a quiet machine as well
 #   lock         what the report's first lock has to be: kind, module or symbol
 #   waits        of the lock waits, at least this share has the function in its stack
 #   counted      of an exact run: of the lock waits that were counted, at least this share has the function in its stack
@@ -289,8 +289,10 @@ def parse(output, errors):
 # --- judging ------------------------------------------------------------------------------------------
 
 
-def is_hazy(report):
-    """Other work kept the CPUs, as far as the report says so itself."""
+def is_hazy(case, report):
+    """Other work kept the CPUs, as far as the report says so itself. Not if the program's own times differ so much."""
+    if report["outcome"] == "no_difference" and "no_difference" in case.get("outcomes", []):
+        return False
     busy = any(finding["rule"] == "inconclusive" and "busy" in finding["cause"] for finding in report["findings"])
     return report["outcome"] in UNTOLD or (report["outcome"] == "one_run" and busy)
 
@@ -315,7 +317,7 @@ def may_be_missing(rules, report):
 
 def judge_rules(case, report):
     told = [finding["rule"] for finding in report["findings"] if finding["rule"] != "inconclusive"]
-    hazy = is_hazy(report)
+    hazy = is_hazy(case, report)
     first, allowed = set(case["first"]), set(case["first"]) | set(case.get("also", []))
     names = " or ".join(sorted(first))
     if first and not told and not (hazy and may_be_missing(first, report)):
@@ -336,7 +338,7 @@ def judge_place(case, report):
     if not blamed:
         return
     finding = blamed[0]
-    if is_hazy(report) and finding["rule"] == "busy-wait" and finding["function"] is None:
+    if is_hazy(case, report) and finding["rule"] == "busy-wait" and finding["function"] is None:
         return  # told by switches alone: too little was spun to be seen in the CPU profile
     cause, function, line = finding["cause"], finding["function"], finding["line"]
     if "cause" in case and case["cause"] not in cause:
@@ -373,7 +375,7 @@ def judge_outcome(case, report):
 
 
 def judge_waits(case, report):
-    if is_hazy(report) and has_few_waits(report):
+    if is_hazy(case, report) and has_few_waits(report):
         return
     if "waits" in case:
         sites = report["waits"]
@@ -479,7 +481,7 @@ def main():
     wrong = [line for judge in judges for line in judge(case, report)]
     for line in wrong:
         print(f"FAILED: {line}")
-    if is_hazy(report):
+    if is_hazy(case, report):
         print("judged in part: the machine was busy")
     print_report(report)
     sys.exit(1 if wrong else 0)

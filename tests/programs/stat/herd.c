@@ -10,7 +10,7 @@
 
 #include "crew.h"
 
-enum { REQUESTS = 40000, PREPARE = 4000, STEPS = 500 };
+enum { REQUESTS = 30000, PREPARE = 10000, STEPS = 500 };
 
 static int set, ends[2]; // of the socket: the threads read from the first
 #ifdef CURED
