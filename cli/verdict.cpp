@@ -39,10 +39,12 @@ std::string range(double low, double high) {
     return times(low) + " to " + times(high);
 }
 
+std::string ends_of(double low, double high) {
+    return times(low) == times(high) ? times(low) : "between " + times(low) + " and " + times(high);
+}
+
 std::string as_fast(const Interval &ratio) {
-    if (times(ratio.low) == times(ratio.high))
-        return times(ratio.low) + " as fast";
-    return "between " + times(ratio.low) + " and " + times(ratio.high) + " as fast";
+    return ends_of(ratio.low, ratio.high) + " as fast";
 }
 
 // The subject of a sentence, and a verb; of one program without and with the cache the subject is understood.
@@ -160,8 +162,8 @@ std::string judge_footprint(const Summary &summary, const char *what, const char
     if (at_peak == Change::kAlike && (in_mean == Change::kAlike || mean.ratio.count == 0))
         return begin + "no difference";
     const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
-    const std::string range = of_b(summary, "has") + "between " + times(1 / ratio.high) + " and " +
-                              times(1 / ratio.low) + " as " + as_much;
+    const std::string range =
+        of_b(summary, "has") + ends_of(1 / ratio.high, 1 / ratio.low) + " as " + as_much;
     if (ratio.count < kFewest) // of more pairs, in which a run was too short to be looked at
         return begin + "inconclusive: known of " + counted(static_cast<double>(ratio.count), "pair") +
                " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " + range + ")";

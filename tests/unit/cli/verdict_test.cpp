@@ -282,6 +282,11 @@ TEST(Verdict, MemoryAndTasksHaveALineEach) {
     EXPECT_EQ(judged(pairs(around(1, 0.01))).memory, "") << "no run was looked at";
 
     std::vector<Pair> list = with_footprint(1, 1);
+    list.resize(2);
+    EXPECT_EQ(judged(list).tasks,
+              "tasks: inconclusive: known of 2 pairs of runs, and it takes 5 to tell (so far 1.00x as many)")
+        << "two ends that are shown alike are one";
+    list = with_footprint(1, 1);
     for (Pair &pair : list)
         pair.runs[thrum::kWith].peak_memory *= 3;
     EXPECT_EQ(judged(list).memory, "memory: 3.0x as much at the peak (3.0x to 3.0x)");
