@@ -34,6 +34,7 @@ pre { margin: 0 0 1.25rem; padding: .75rem 1rem; background: var(--card); border
 .plot.broad svg { min-width: 520px; }
 .narrow { display: none; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.option { white-space: nowrap; }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 .facts td:last-child { text-align: left; width: 100%; white-space: normal; }

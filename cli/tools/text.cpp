@@ -116,6 +116,20 @@ std::size_t end_of_word(const std::string &text, std::size_t from) {
     return to;
 }
 
+// Behind an option's name that begins at `at`, as "--sweep" or "-n"; else `at`. A browser may break a line behind each dash.
+std::size_t end_of_option(const std::string &text, std::size_t at) {
+    const auto is_in = [&text](std::size_t i, const char *set) {
+        return i < text.size() && text[i] != '\0' && std::strchr(set, text[i]) != nullptr;
+    };
+    constexpr const char *kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    std::size_t end = at + (is_in(at + 1, "-") ? 2 : 1);
+    if (!is_in(at, "-") || (at > 0 && !is_in(at - 1, " (\n")) || !is_in(end, kLetters))
+        return at;
+    while (is_in(end, kLetters) || is_in(end, "-0123456789"))
+        end++;
+    return end;
+}
+
 } // namespace
 
 std::string html_text(const std::string &text) {
@@ -137,7 +151,18 @@ std::string html_words(const std::string &text) {
     std::string bound;
     for (std::size_t at = 0; at < text.size(); at++)
         bound += is_within_word(text, at) ? "\xc2\xa0" : std::string(1, text[at]); // U+00A0
-    return html_text(bound);
+    std::string html;
+    std::size_t plain = 0; // up to where it is written
+    for (std::size_t at = 0; at < bound.size(); at++) {
+        const std::size_t end = end_of_option(bound, at);
+        if (end == at)
+            continue;
+        html += html_text(bound.substr(plain, at - plain)) + "<span class=\"option\">" +
+                html_text(bound.substr(at, end - at)) + "</span>";
+        plain = end;
+        at = end - 1;
+    }
+    return html + html_text(bound.substr(plain));
 }
 
 // Those of Latin-1 as well, which are U+0080 to U+009F, and as bytes of their own 0x80 to 0x9f: some terminals heed them.

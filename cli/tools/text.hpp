@@ -13,7 +13,7 @@ namespace thrum {
 // Bytes that are not UTF-8 become U+FFFD.
 std::string html_text(const std::string &text);
 // A sentence or the cell of a table: a line does not break between a number and its unit, or an option
-// and its number.
+// and its number, nor within an option.
 std::string html_words(const std::string &text);
 
 // As a part of a line on a terminal: control characters, which that would take for commands or a new line, and bytes that are

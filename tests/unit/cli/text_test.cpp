@@ -116,9 +116,12 @@ TEST(Text, NumbersKeepTheirUnits) {
 
 TEST(Text, OptionsKeepTheirNumbers) {
     EXPECT_EQ(thrum::html_words("more runs (-n 32) may tell, --runs 9 or -2 3, 4 -n x"),
-              "more runs (-n\xc2\xa0"
-              "32) may tell, --runs\xc2\xa0"
-              "9 or -2 3, 4 -n x");
+              "more runs (<span class=\"option\">-n</span>\xc2\xa0"
+              "32) may tell, <span class=\"option\">--runs</span>\xc2\xa0"
+              "9 or -2 3, 4 <span class=\"option\">-n</span> x")
+        << "and a line does not break behind a dash of theirs";
+    EXPECT_EQ(thrum::html_words("--no-follow, a - b, well-known --"),
+              "<span class=\"option\">--no-follow</span>, a - b, well-known --");
     for (std::size_t before = 60; before < 80; before++) {
         const std::string text =
             thrum::wrapped(std::string(before, 'x') + " more runs (-n 32) may tell", "  ");
