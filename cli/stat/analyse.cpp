@@ -160,8 +160,8 @@ std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) {
             const ProcSample &one = sample(index);
             const Seen &seen = sites_.seen(index);
             const bool is_timed = one.system_call == SYS_futex && one.arguments[3] != 0;
-            life.looks.push_back(
-                {one.at, one.run_ns, seen.doing, seen.site, awaited(one, seen), is_timed, one.holding});
+            life.looks.push_back({one.at, one.run_ns, seen.doing, seen.site, awaited(one, seen), is_timed,
+                                  one.holding, one.scheduling, one.holders});
         }
         all.push_back(std::move(life));
     }

@@ -42,7 +42,29 @@ const Look *look_until(const Life &life, double at) {
 struct Seen {
     std::uint64_t looks = 0, asleep = 0;
     std::map<std::size_t, std::uint64_t> sites; // where it slept, how often
+    double wanted = 0, ran = 0;                 // seconds: it wanted a CPU, and had one
+    std::set<double> outranked;                 // when one of its waiters had much more priority
+    const Look *outranking = nullptr;           // the latest look at one of these
 };
+
+bool has_run(const Look &look) {
+    return look.site == SIZE_MAX;
+}
+
+// How long it wanted a CPU around that look, and for how long of that it had one: from that look to the next, or from the one
+// before. The kernel counts a thread's time at its ticks, so that only a sum of many such parts tells.
+void add_wanted(const Life &life, const Look &look, Seen &seen) {
+    const Look *const first = life.looks.data(), *const last = &life.looks.back();
+    const Look *from = &look;
+    if ((from == last || !has_run(from[1])) && from != first)
+        from--;
+    if (from == last || !has_run(from[0]) || !has_run(from[1]))
+        return;
+    const double took = from[1].at - from[0].at;
+    const auto ran = static_cast<double>(from[1].run_ns - std::min(from[0].run_ns, from[1].run_ns)) * 1e-9;
+    seen.wanted += took;
+    seen.ran += std::min(ran, took);
+}
 
 // --- threads that are stuck -----------------------------------------------------------------------------------
 
@@ -206,12 +228,20 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             const auto holder = look.doing == Doing::kLockWait ? by_id.find(look.awaited) : by_id.end();
             if (holder == by_id.end() || holder->second == &life || sites[look.site].lock >= locks.size())
                 continue;
+            if (is_outranked(look.holders, look.scheduling)) {
+                Seen &its = seen[sites[look.site].lock];
+                its.outranked.insert(look.at);
+                if (its.outranking == nullptr || its.outranking->at < look.at)
+                    its.outranking = &look;
+            }
             const Look *its_look = look_until(*holder->second, look.at);
             const bool is_at_lock = its_look != nullptr && its_look->doing == Doing::kLockWait;
             if (look.holding == ProcSample::Holding::kUnknown || its_look == nullptr || is_at_lock)
                 continue;
             Seen &its = seen[sites[look.site].lock];
             its.looks++;
+            if (look.holding == ProcSample::Holding::kAwake)
+                add_wanted(*holder->second, *its_look, its);
             if (look.holding == ProcSample::Holding::kAwake || its_look->site == SIZE_MAX ||
                 !is_asleep(its_look->doing))
                 continue;
@@ -219,8 +249,18 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             its.sites[its_look->site]++;
         }
     for (const auto &[lock, its] : seen) {
+        if (its.looks == 0)
+            continue;
         Holder &holder = locks[lock].holder;
         holder.looks = its.looks;
+        holder.without_cpu = its.wanted > 0 ? 1 - its.ran / its.wanted : 0;
+        holder.outranked =
+            std::min(1.0, static_cast<double>(its.outranked.size()) / static_cast<double>(its.looks));
+        if (its.outranking != nullptr) {
+            holder.thread = its.outranking->awaited;
+            holder.scheduling = its.outranking->holders;
+            holder.waiters = its.outranking->scheduling;
+        }
         holder.asleep = static_cast<double>(its.asleep) / static_cast<double>(its.looks);
         const auto most = std::max_element(its.sites.begin(), its.sites.end(),
                                            [](const auto &a, const auto &b) { return a.second < b.second; });

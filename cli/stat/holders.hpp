@@ -27,6 +27,7 @@ struct Look {
     pid_t awaited = 0;
     bool is_timed = false;                                       // its wait has a time limit
     ProcSample::Holding holding = ProcSample::Holding::kUnknown; // what the lock holder did
+    Scheduling scheduling, holders;
 };
 
 // A thread, from its first sample to its last.

@@ -48,12 +48,14 @@ struct ProcSample {
     // Of a wait for a lock whose memory tells: the thread that has it, and what that one was seen at with it.
     pid_t holder = 0;
     enum class Holding : std::uint8_t { kUnknown, kAwake, kAsleep } holding = Holding::kUnknown;
+    Scheduling scheduling, holders; // its own, and that one's, where it was asked
 };
 
 struct ProcThread {
     pid_t id = 0;
     std::string name;
     std::string cpus; // on which it may run: "0-3,7"; empty: not read
+    Scheduling scheduling;
     double begin = 0, end = 0;
     std::optional<double> gone; // when it was missed; nothing: it was there to the last
     bool was_there = false;     // before this process attached

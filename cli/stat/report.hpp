@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "stat/scheduling.hpp"
 #include "tools/machine.hpp"
 #include "tools/statistics.hpp"
 
@@ -110,6 +111,10 @@ struct Holder {
     Doing doing = Doing::kRunning;
     std::vector<Frame> stack; // where it slept most, and what it did there; innermost first
     bool is_message = false;  // that was for what others send, if they do
+    double without_cpu = 0;   // of the time around those looks at which it ran or wanted to: it had no CPU
+    double outranked = 0;     // of the looks, in which the waiter had much more priority than it
+    std::int32_t thread = 0;  // that was outranked, the latest; 0: none
+    Scheduling scheduling = {}, waiters = {}; // that one's, and that of the thread that waited
 };
 
 // A lock over all its sites.
@@ -165,6 +170,7 @@ struct Thread {
     std::int32_t id = 0;
     std::string name;
     std::string cpus;          // on which it may run, when it was last asked: "0-3,7"; empty: not known
+    Scheduling scheduling;     // likewise
     double begin = 0, end = 0; // seconds since the program began; as seen
     double cpu = 0, run_delay = 0;
     std::uint64_t voluntary = 0, involuntary = 0;

@@ -105,6 +105,9 @@ Json holder_json(const Holder &holder) {
         return nullptr;
     return {{"looks", holder.looks},
             {"asleep", json_number(holder.asleep, kShare)},
+            {"without_cpu", json_number(holder.without_cpu, kShare)},
+            {"outranked", json_number(holder.outranked, kShare)},
+            {"thread", holder.thread > 0 ? Json(holder.thread) : Json()},
             {"doing", holder.stack.empty() ? Json() : Json(key_of(holder.doing))},
             {"stack", json_array(holder.stack, frame_json)}};
 }
@@ -144,6 +147,9 @@ Json thread_json(const Thread &thread) {
             {"cpu", json_number(thread.cpu, kSeconds)},
             {"run_delay", json_number(thread.run_delay, kSeconds)},
             {"cpus", json_text(thread.cpus)},
+            {"policy", json_text(policy_of(thread.scheduling))},
+            {"nice", thread.scheduling.is_known() ? Json(int{thread.scheduling.nice}) : Json()},
+            {"real_time", thread.scheduling.is_known() ? Json(int{thread.scheduling.real_time}) : Json()},
             {"voluntary", thread.voluntary},
             {"involuntary", thread.involuntary}};
 }

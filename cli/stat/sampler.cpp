@@ -122,6 +122,7 @@ struct Sampler::State {
         double at = -1;
         pid_t holder = 0;
         ProcSample::Holding holding = ProcSample::Holding::kUnknown;
+        Scheduling scheduling;
     } held; // the latest
     double next_at = 0;
     bool is_over = false;
@@ -369,15 +370,19 @@ void Sampler::State::look_at_holder(ProcSample &sample, double now) {
         return;
     const std::uint64_t word = sample.arguments[0];
     if (held.word != word || held.at != now) {
-        Held found{word, now, owner_of(word), ProcSample::Holding::kUnknown};
+        Held found{word, now, owner_of(word), ProcSample::Holding::kUnknown, {}};
         if (found.holder != 0 && found.holder != sample.thread)
             found.holding = holding_by(found.holder, now);
+        if (found.holding != ProcSample::Holding::kUnknown)
+            found.scheduling = scheduling_of(found.holder);
         if (owner_of(word) != found.holder)
             found.holding = ProcSample::Holding::kUnknown;
         held = found;
         sample.holding = held.holding; // of one sample, for all waiters
     }
     sample.holder = held.holder;
+    sample.holders = held.scheduling;
+    sample.scheduling = held.scheduling.is_known() ? scheduling_of(sample.thread) : Scheduling();
 }
 
 // To a tick of the clock. In the list there is no such thing: threads may have been made, or passed over, while it was read.
@@ -461,6 +466,7 @@ void Sampler::State::read_status(Watched &thread, double now) {
     to.page_tables = std::max(to.page_tables, 1024.0 * static_cast<double>(number_in(status, "\nVmPTE:")));
     to.memory = std::max(to.memory, 1024.0 * static_cast<double>(number_in(status, "\nVmHWM:")));
     known.cpus = line_in(status, "\nCpus_allowed_list:\t");
+    known.scheduling = scheduling_of(thread.id);
     known.voluntary = number_in(status, "\nvoluntary_ctxt_switches:");
     known.involuntary = number_in(status, "nonvoluntary_ctxt_switches:");
     if (thread.id != pid && !threads.are_few())

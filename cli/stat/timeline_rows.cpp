@@ -53,6 +53,7 @@ Thread row_of(const ProcThread &thread, double begin, const std::string &first_n
     row.id = thread.id;
     row.name = thread.name.empty() ? first_name : thread.name;
     row.cpus = thread.cpus;
+    row.scheduling = thread.scheduling;
     row.begin = begin;
     row.end = thread.end;
     row.cpu = static_cast<double>(thread.run_ns) * 1e-9;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rules of locks: hidden ones of libraries, the allocator's, and those of the program. Each culprit (facts.hpp) is of one
-// kind at most: held asleep, around everything, handed over in a convoy, or hot.
+// kind at most: held asleep, held by a thread that others keep from the CPUs, around everything, handed over in a convoy, or hot.
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
@@ -99,6 +99,20 @@ Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
     return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
 }
 
+constexpr double kOutranked = 0.5;  // of the looks at its waiters: one had much more priority than the holder
+constexpr double kKeptOff = 0.5;    // of the time that such a holder wanted a CPU: it had none
+constexpr double kLongEnough = 0.1; // threads that wait for such a lock on average
+
+// Its holder wants a CPU and gets none, since threads go first that the program itself gave more priority; and one that
+// may go first waits for the lock.
+bool is_inverted(const Facts &facts, const Culprit &culprit) {
+    if (culprit.kind != Culprit::kOwn || culprit.lock == nullptr)
+        return false;
+    const Holder &holder = culprit.lock->holder;
+    return holder.looks >= kFewSamples && holder.asleep < kAsleep && holder.outranked >= kOutranked &&
+           holder.without_cpu >= kKeptOff && culprit.seconds >= kLongEnough * facts.report.sampled_wall;
+}
+
 constexpr double kCulprit = 0.25; // of lock waits: worth a finding
 
 // Those that enough of the waiting, or of the CPU time that was lost, goes to. A queue's lock is fought for because of what is
@@ -108,7 +122,8 @@ std::vector<const Culprit *> guilty(const Facts &facts, bool (*is_kind)(const Fa
     const std::optional<TinyTasks> tiny = tiny_tasks(facts);
     for (const Culprit &culprit : facts.culprits) {
         const bool by_waits =
-            (waits_count(facts) || is_fought_for(facts, culprit)) && culprit.wait_share >= kCulprit;
+            (waits_count(facts) || is_fought_for(facts, culprit) || is_inverted(facts, culprit)) &&
+            culprit.wait_share >= kCulprit;
         const bool is_queues =
             tiny && culprit.kind == Culprit::kOwn && tiny->functions.count(culprit.place.function) != 0;
         if ((by_waits || burns_count(facts, culprit)) && !is_queues && is_kind(facts, culprit) &&
@@ -190,7 +205,7 @@ bool is_held_in_calm(const Facts &facts, const Culprit &culprit) {
 }
 
 bool is_held_asleep(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn &&
+    return culprit.kind == Culprit::kOwn && !is_inverted(facts, culprit) &&
            (is_seen_asleep(facts, culprit) || is_held_in_calm(facts, culprit));
 }
 
@@ -202,7 +217,7 @@ constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a t
 bool is_around_everything(const Facts &facts, const Culprit &culprit) {
     if (culprit.kind == Culprit::kInterpreter)
         return true;
-    if (culprit.kind != Culprit::kOwn || is_held_asleep(facts, culprit) ||
+    if (culprit.kind != Culprit::kOwn || is_held_asleep(facts, culprit) || is_inverted(facts, culprit) ||
         culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime ||
         facts.kernel_share.value_or(0) >= 1 - kUserBound)
         return false;
@@ -228,13 +243,13 @@ bool is_handed_over(const Facts &facts, const Culprit &culprit) {
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) && !is_inverted(facts, culprit) &&
            !is_around_everything(facts, culprit) && is_queue(culprit, facts.threads) &&
            is_handed_over(facts, culprit);
 }
 
 bool is_hot(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) &&
+    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) && !is_inverted(facts, culprit) &&
            !is_around_everything(facts, culprit) && !is_convoy(facts, culprit);
 }
 
@@ -310,6 +325,17 @@ Finding calm_finding(const Facts &facts, const Culprit &culprit) {
 
 } // namespace
 
+namespace {
+
+std::string thread_name(const Report &report, std::int32_t id) {
+    for (const Thread &thread : report.threads)
+        if (thread.id == id && !thread.name.empty())
+            return "thread " + std::to_string(id) + " (" + thread.name + ") ";
+    return "";
+}
+
+} // namespace
+
 // Wrong if the holder waits for work in all waiters' place, by turns: that is left out where its call tells, and of low
 // confidence in one run where it may be. Or if the holder has no CPU: then it is awake, and another rule's.
 Findings held_asleep(const Facts &facts) {
@@ -317,6 +343,29 @@ Findings held_asleep(const Facts &facts) {
     for (const Culprit *culprit : guilty(facts, is_held_asleep))
         found.push_back(is_seen_asleep(facts, *culprit) ? asleep_finding(facts, *culprit)
                                                         : calm_finding(facts, *culprit));
+    return found;
+}
+
+// Wrong if the holder lacks a CPU for another reason than its priority, as on a busy machine: then those that wait for it have
+// no more priority than it has. Or if nothing depends on the waiters, which a program says by their priority.
+Findings priority(const Facts &facts) {
+    Findings found;
+    for (const Culprit *culprit : guilty(facts, is_inverted)) {
+        const Holder &holder = culprit->lock->holder;
+        found.push_back(lock_finding(
+            facts, *culprit, "priority",
+            "Priority inversion: a thread of low priority holds a lock and gets no CPU" + named(*culprit) +
+                at_place(culprit->place),
+            "Do not work with the lock held, or give its holder the priority of its waiters; for real-time "
+            "threads a mutex with PTHREAD_PRIO_INHERIT does."));
+        found.back().confidence = facts.is_busy                            ? Confidence::kLow
+                                  : facts.is_compared() && has_lost(facts) ? Confidence::kHigh
+                                                                           : Confidence::kMedium;
+        found.back().evidence.push_back(
+            "its holder, " + thread_name(facts.report, holder.thread) + "with " + name_of(holder.scheduling) +
+            ", had no CPU in " + percent(holder.without_cpu) +
+            " of the time that it wanted one; a waiter had " + name_of(holder.waiters));
+    }
     return found;
 }
 

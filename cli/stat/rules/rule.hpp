@@ -21,6 +21,7 @@ Findings children(const Facts &facts); // processes.cpp
 Findings hidden_locks(const Facts &facts);
 Findings allocator(const Facts &facts);
 Findings held_asleep(const Facts &facts);
+Findings priority(const Facts &facts);
 Findings one_lock(const Facts &facts);
 Findings convoy(const Facts &facts);
 Findings hot_mutex(const Facts &facts);

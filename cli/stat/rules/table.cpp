@@ -38,6 +38,7 @@ const Rule kRules[] = {
     {"hidden-lock", hidden_locks, kExplains},
     {"allocator", allocator, kExplains},
     {"held-asleep", held_asleep, kExplains},
+    {"priority", priority, kExplains},
     {"one-lock", one_lock, kExplains},
     {"convoy", convoy, kExplains},
     {"hot-mutex", hot_mutex, kExplains},

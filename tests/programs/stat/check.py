@@ -67,7 +67,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 RULES = {
-    "deadlock", "hidden-lock", "held-asleep", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
+    "deadlock", "hidden-lock", "held-asleep", "priority", "hot-mutex", "convoy", "one-lock", "thread-churn", "oversubscribed", "busy-wait", "allocator",
     "affinity", "quota", "unequal", "grain", "nested", "polling", "children", "fixed-time", "false-sharing", "sequential", "coherency", "io-bound", "scales", "inconclusive",
     "true-sharing", "one-file", "address-space", "fork-copies", "herd",
 }  # fmt: skip

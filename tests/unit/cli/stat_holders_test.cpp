@@ -3,8 +3,12 @@
 // The holder of a lock while others wait for it (cli/stat/holders.hpp), and what the rules conclude: from made-up
 // samples. stat_sampler_test.cpp has programs that do it.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "stat/holders.hpp"
 #include "stat/rules.hpp"
@@ -448,6 +452,74 @@ TEST(StatHolders, WhatAHolderWaitsForIsNamed) {
         EXPECT_NE(report.findings.front().cause.find(one.words), std::string::npos)
             << report.findings.front().cause;
     }
+}
+
+// --- priorities ------------------------------------------------------------------------------------------------
+
+constexpr Scheduling kNormal = {Scheduling::kOther, 0, 0}, kIdlePolicy = {Scheduling::kIdle, 0, 0};
+
+// Thread 10 waits for lock 0, whose holder, 11, runs for `part` of the time.
+Holder holder_that_runs(double part, const Scheduling &its, const Scheduling &waiters) {
+    Life waiter = from(0, 10, 0, 11), holder = running(11);
+    for (Look &look : waiter.looks) {
+        look.holding = ProcSample::Holding::kAwake;
+        look.holders = its;
+        look.scheduling = waiters;
+    }
+    for (std::size_t i = 0; i < holder.looks.size(); i++)
+        holder.looks[i].run_ns = static_cast<std::uint64_t>(1e8 * part * static_cast<double>(i));
+    std::vector<LockUse> locks(1);
+    add_holders({waiter, holder}, places(), locks);
+    return locks.front().holder;
+}
+
+TEST(StatHolders, AHolderWithoutACpu) {
+    const Holder starved = holder_that_runs(0.02, kIdlePolicy, kNormal);
+    EXPECT_EQ(starved.looks, 21U);
+    EXPECT_NEAR(starved.without_cpu, 0.98, 0.005);
+    EXPECT_EQ(starved.outranked, 1);
+    EXPECT_EQ(starved.thread, 11);
+    EXPECT_EQ(starved.scheduling.policy, Scheduling::kIdle);
+    EXPECT_EQ(starved.waiters.policy, Scheduling::kOther);
+    EXPECT_NEAR(holder_that_runs(1, kIdlePolicy, kNormal).without_cpu, 0, 0.005);
+    EXPECT_EQ(holder_that_runs(0.02, kNormal, kNormal).outranked, 0);
+    EXPECT_EQ(holder_that_runs(0.02, kNormal, kNormal).thread, 0);
+    EXPECT_EQ(holder_that_runs(0.02, Scheduling(), kNormal).outranked, 0) << "not known";
+}
+
+TEST(StatHolders, WhoRunsFirst) {
+    const auto of = [](Scheduling::Policy policy, int nice, unsigned real_time) {
+        return Scheduling{policy, static_cast<std::int8_t>(nice), static_cast<std::uint8_t>(real_time)};
+    };
+    const Scheduling low_fifo = of(Scheduling::kFifo, 0, 10), high_rr = of(Scheduling::kRoundRobin, 0, 20);
+    EXPECT_TRUE(is_outranked(kIdlePolicy, kNormal));
+    EXPECT_FALSE(is_outranked(kNormal, kIdlePolicy));
+    EXPECT_FALSE(is_outranked(kIdlePolicy, kIdlePolicy));
+    EXPECT_TRUE(is_outranked(kNormal, low_fifo));
+    EXPECT_TRUE(is_outranked(low_fifo, high_rr));
+    EXPECT_FALSE(is_outranked(high_rr, low_fifo));
+    EXPECT_TRUE(is_outranked(of(Scheduling::kOther, 10, 0), kNormal));
+    EXPECT_FALSE(is_outranked(of(Scheduling::kOther, 2, 0), kNormal)) << "a little nicer";
+    EXPECT_FALSE(is_outranked(of(Scheduling::kBatch, 0, 0), kNormal));
+    EXPECT_TRUE(is_outranked(high_rr, of(Scheduling::kDeadline, 0, 0)));
+    EXPECT_FALSE(is_outranked(Scheduling(), kNormal));
+    EXPECT_FALSE(is_outranked(kIdlePolicy, Scheduling()));
+    EXPECT_EQ(name_of(kIdlePolicy), "SCHED_IDLE");
+    EXPECT_EQ(name_of(low_fifo), "SCHED_FIFO 10");
+    EXPECT_EQ(name_of(of(Scheduling::kOther, 5, 0)), "nice 5");
+    EXPECT_EQ(policy_of(high_rr), "rr");
+    EXPECT_EQ(policy_of(Scheduling()), "");
+}
+
+TEST(StatHolders, TheKernelTellsThePolicyOfAThread) {
+    Scheduling own;
+    std::thread([&own] {
+        const sched_param none{};
+        EXPECT_EQ(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
+        own = scheduling_of(gettid());
+    }).join();
+    EXPECT_EQ(own.policy, Scheduling::kIdle);
+    EXPECT_FALSE(scheduling_of(INT32_MAX).is_known()) << "there is no such thread";
 }
 
 } // namespace

@@ -695,4 +695,62 @@ TEST(StatRules, ALockOfAPythonModulesOwn) {
     EXPECT_EQ(rules_of(made.concluded()), "hot-mutex") << text_of(made.report);
 }
 
+// Of one run: a thread that serves waits for one of the lowest priority, and others have the CPUs.
+Case inverted() {
+    Case made;
+    made.point(0, 2, 3.9, 0, 300);
+    made.report.points.front().most_threads = 7;
+    made.doing(Doing::kRunning, 3.9).doing(Doing::kRunnable, 5.5).doing(Doing::kLockWait, 1.8);
+    made.lock(LockKind::kGlobal, "table_lock in prog", 1, "table_lock");
+    made.waits({library("pthread_mutex_lock"), own("answer")}, 180);
+    made.burns({own("compute", 30)}, 1, 0);
+    Thread tidier;
+    tidier.id = 102;
+    tidier.name = "tidier";
+    made.report.threads.push_back(tidier);
+    thrum::stat::Holder &holder = made.report.locks.front().holder;
+    holder.looks = 170;
+    holder.asleep = 0;
+    holder.without_cpu = 0.98;
+    holder.outranked = 1;
+    holder.thread = 102;
+    holder.scheduling.policy = thrum::stat::Scheduling::kIdle;
+    holder.waiters.policy = thrum::stat::Scheduling::kOther;
+    return made;
+}
+
+TEST(StatRules, AHolderThatOthersKeepFromTheCpus) {
+    Case made = inverted();
+    ASSERT_EQ(rules_of(made.concluded()), "priority");
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(found.cause, "Priority inversion: a thread of low priority holds a lock and gets no CPU: "
+                           "table_lock in answer()");
+    EXPECT_EQ(found.function, "answer");
+    EXPECT_EQ(found.confidence, Confidence::kMedium) << "of one run";
+    EXPECT_EQ(found.evidence.back(), "its holder, thread 102 (tidier) with SCHED_IDLE, had no CPU in 98 % of "
+                                     "the time that it wanted one; a waiter had nice 0");
+}
+
+// Healthy ones that look like it, or have another fault.
+TEST(StatRules, AHolderOfLowPriorityThatIsNoneOfIt) {
+    const auto has_none = [](Case made) {
+        return rules_of(made.concluded()).find("priority") == std::string::npos;
+    };
+    Case equal = inverted(); // all have too few CPUs: that is not this lock's fault
+    equal.report.locks.front().holder.outranked = 0;
+    EXPECT_TRUE(has_none(equal));
+    Case runs = inverted(); // its priority costs it nothing
+    runs.report.locks.front().holder.without_cpu = 0.1;
+    EXPECT_TRUE(has_none(runs));
+    Case sleeps = inverted(); // held-asleep, whatever its priority
+    sleeps.report.locks.front().holder.asleep = 0.9;
+    EXPECT_TRUE(has_none(sleeps));
+    Case seldom = inverted(); // seldom waited for
+    seldom.report.waits.front().seconds = 0.1;
+    EXPECT_TRUE(has_none(seldom));
+    Case chance = inverted();
+    chance.report.locks.front().holder.looks = 10;
+    EXPECT_TRUE(has_none(chance));
+}
+
 } // namespace

@@ -128,6 +128,10 @@ void add_locks(Chance &chance, Report &report) {
         use.waiters_most = static_cast<unsigned>(use.waiters_mean) + 1;
         use.holder.looks = chance.whole(0, 100);
         use.holder.asleep = chance.real(0, 1);
+        use.holder.without_cpu = chance.real(0, 1);
+        use.holder.outranked = chance.real(0, 1);
+        use.holder.scheduling.policy = thrum::stat::Scheduling::kIdle;
+        use.holder.waiters.policy = thrum::stat::Scheduling::kOther;
         use.holder.doing = chance.is(0.5) ? Doing::kIdleWait : Doing::kInputOutput;
         use.holder.is_message = chance.is(0.5);
         use.holder.stack = random_stack(chance);
@@ -249,7 +253,7 @@ Report random_report(Chance &chance) {
 // --- what is said -------------------------------------------------------------------------------------
 
 const std::set<std::string> kInnocent = {"scales", "inconclusive", "io-bound"};
-const std::set<std::string> kOfLocks = {"hidden-lock", "allocator", "held-asleep",
+const std::set<std::string> kOfLocks = {"hidden-lock", "allocator", "held-asleep", "priority",
                                         "one-lock",    "convoy",    "hot-mutex"};
 
 // The numbers of the first match's groups.
