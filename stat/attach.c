@@ -88,6 +88,8 @@ __attribute__((constructor)) static void start(int count, char **arguments, char
             trap_start(probe);
         else if (probe->mode == PROBE_TIMER)
             timer_start(probe);
+        else if (probe->mode == PROBE_ALLOCATIONS)
+            allocations_start(probe);
     }
     errno = saved;
 }

@@ -13,21 +13,23 @@
 #define PROBE_VARIABLE "THRUM_STAT"
 
 enum {
-    PROBE_VERSION = 4,
-    PROBE_STACK = 8192,   /* bytes of a stack that are copied at most */
-    PROBE_FINE = 3584,    /* entries for waits by stack and address */
-    PROBE_COARSE = 512,   /* more entries, by stack only, for when those are full */
-    PROBE_OPEN = 8192,    /* slots for waits that have not ended */
-    PROBE_SAMPLES = 1024, /* slots for CPU samples */
-    PROBE_MAPS = 1 << 20, /* bytes of /proc/self/maps at most */
-    PROBE_MAKERS = 32,    /* places that threads are made at */
-    PROBE_CALLS = 512,    /* system calls have smaller numbers */
-    PROBE_FUTEX = 16,     /* and operations of futex(2), too */
-    PROBE_PATH = 256,     /* bytes of a program's path that are kept */
+    PROBE_VERSION = 5,
+    PROBE_STACK = 8192,     /* bytes of a stack that are copied at most */
+    PROBE_FINE = 3584,      /* entries for waits by stack and address */
+    PROBE_COARSE = 512,     /* more entries, by stack only, for when those are full */
+    PROBE_OPEN = 8192,      /* slots for waits that have not ended */
+    PROBE_SAMPLES = 1024,   /* slots for CPU samples */
+    PROBE_MAPS = 1 << 20,   /* bytes of /proc/self/maps at most */
+    PROBE_MAKERS = 32,      /* places that threads are made at */
+    PROBE_SITES = 1024,     /* places that allocate memory */
+    PROBE_BLOCKS = 1 << 19, /* blocks of memory */
+    PROBE_CALLS = 512,      /* system calls have smaller numbers */
+    PROBE_FUTEX = 16,       /* and operations of futex(2), too */
+    PROBE_PATH = 256,       /* bytes of a program's path that are kept */
 };
 
-/* PROBE_MAKERS_ONLY: where threads are made, which the others note as well. */
-enum probe_mode { PROBE_EXACT = 1, PROBE_TIMER = 2, PROBE_MAKERS_ONLY = 3 };
+/* PROBE_MAKERS_ONLY: where threads are made, which the others note as well. PROBE_ALLOCATIONS: where memory is. */
+enum probe_mode { PROBE_EXACT = 1, PROBE_TIMER = 2, PROBE_MAKERS_ONLY = 3, PROBE_ALLOCATIONS = 4 };
 
 /* What kept the library from its work. */
 enum probe_trouble {
@@ -72,6 +74,21 @@ struct probe_maker {
     struct probe_stack stack; /* of the first of them */
 };
 
+/* A place that allocates memory: a stack of a call of malloc() or its kin. */
+struct probe_site {
+    uint32_t ready; /* the stack is there */
+    uint32_t unused;
+    struct probe_stack stack;
+};
+
+/* A block of memory, by what allocated it last. */
+struct probe_block {
+    uint64_t address, size; /* 0: not in use */
+    uint64_t at;            /* nanoseconds of CLOCK_MONOTONIC */
+    uint32_t site;          /* index into `sites` */
+    uint32_t busy;          /* it is being written */
+};
+
 enum probe_slot { PROBE_EMPTY, PROBE_WRITING, PROBE_FULL };
 
 struct probe_sample {
@@ -97,7 +114,7 @@ struct probe {
     uint32_t maps_length;       /* of `maps`, when the program has ended by exit or executes another */
     uint64_t created, joined;   /* threads */
     uint64_t waits;             /* futex waits, those without an entry too */
-    uint64_t unplaced;          /* waits without an entry, as the table was full */
+    uint64_t unplaced;          /* waits and allocations without an entry, as the table was full */
     uint64_t lost;              /* samples without a slot */
     uint64_t untimed;           /* threads that have no timer */
     uint64_t untrapped;         /* threads that libraries had made before, and that have no filter */
@@ -123,6 +140,11 @@ struct probe {
     union {
         struct probe_wait entries[PROBE_FINE + PROBE_COARSE];
         struct probe_sample samples[PROBE_SAMPLES];
+        struct {
+            uint64_t keys[PROBE_SITES]; /* 0: not in use */
+            struct probe_site sites[PROBE_SITES];
+            struct probe_block blocks[PROBE_BLOCKS];
+        } heap;
     } in;
 };
 

@@ -3,7 +3,7 @@
  *
  * `thrum stat` preloads it into the program that it looks at, for one of the purposes of enum probe_mode: to see each
  * futex wait (trap.c), or to sample where threads spend CPU time (timer.c) where perf events are refused; for both, and
- * by itself, to see where threads are made (makers.c). In all other processes that load it, it does nothing. What it
+ * by itself, to see where threads are made (makers.c); or where memory is allocated (allocations.c). In all other processes that load it, it does nothing. What it
  * finds goes into memory that it shares with the command (probe.h).
  *
  * Signal handlers of this library run wherever the program is: they call nothing but system calls, clock_gettime,
@@ -114,6 +114,9 @@ void executed_begin(struct probe *probe);
 /* --- makers.c --- */
 void makers_count(struct probe *probe, const struct registers *at, const void *frame); /* the caller's own */
 void makers_clear(struct probe *probe);
+
+/* --- allocations.c: PROBE_ALLOCATIONS --- */
+void allocations_start(struct probe *probe);
 
 /* --- timer.c: PROBE_TIMER --- */
 void timer_start(struct probe *probe);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "native.hpp"
+#include "stat/facts.hpp"
 #include "stat/rules.hpp"
 #include "stat/sites.hpp"
 #include "tools/text.hpp"
@@ -25,6 +27,8 @@ constexpr double kMostly = 0.5;              // of the accesses to a line
 // Of the accesses to a line, those of another thread than the one before, at least: threads that have the same memory one
 // after the other do not share it.
 constexpr double kInTurns = 0.05;
+constexpr std::size_t kPartsMost = 4;         // variables and places of a line that are told
+constexpr std::size_t kInstructionsMost = 20; // and that are looked at for these
 
 struct Word {
     std::uint64_t samples = 0;
@@ -48,6 +52,7 @@ struct Line {
     std::uint64_t samples = 0, writes = 0, adds = 0, swaps = 0, stores = 0, turns = 0;
     double weight = 0;
     pid_t last = 0;
+    double last_at = 0;
     // By instruction: how many samples, and the first of them by index.
     std::map<std::uint64_t, std::pair<std::uint64_t, std::size_t>> places;
 };
@@ -67,15 +72,19 @@ bool is_post(const std::vector<Frame> &at) {
 
 class Accesses {
   public:
-    explicit Accesses(const CpuProfile &profile) : profile_(profile), places_(profile.observed.maps) {}
+    Accesses(const CpuProfile &profile, AllocationsLayer *allocations)
+        : profile_(profile), allocations_(allocations), places_(profile.observed.maps) {}
     void add_to(Report &report);
 
   private:
     void add(std::size_t index);
     bool is_shared(const Line &line) const;
     Sharing sharing_of(const Line &line);
+    void add_places(const Line &line, Sharing &found);
+    Lock part_of(std::uint64_t address, const Line &line, std::size_t era);
 
     const CpuProfile &profile_;
+    AllocationsLayer *allocations_;
     Places places_;
     std::map<std::uint64_t, Line> lines_;
     std::map<std::uint64_t, std::set<pid_t>> posts_; // by the semaphore's address
@@ -111,6 +120,7 @@ void Accesses::add(std::size_t index) {
     line.stores += operand->kind == Operand::kPlain && operand->is_write ? 1 : 0;
     line.turns += line.last != 0 && line.last != sample.thread ? 1 : 0;
     line.last = sample.thread;
+    line.last_at = std::max(line.last_at, sample.at);
     line.weight += sample.weight;
     line.places.try_emplace(operand->instruction, 0, index).first->second.first++;
 }
@@ -144,18 +154,42 @@ Sharing Accesses::sharing_of(const Line &line) {
     found.adds = share(line.adds);
     found.swaps = share(line.swaps);
     found.stores = share(line.stores);
-    const auto most =
-        std::max_element(line.places.begin(), line.places.end(),
-                         [](const auto &a, const auto &b) { return a.second.first < b.second.first; });
-    const CpuSample &sample = profile_.samples[most->second.second];
-    const std::size_t era = places_.era_of(sample.at);
-    RawStack stack = profile_.observed.stacks[sample.stack];
-    stack.pc = most->first; // the instruction itself, which may be another function's than the next one
-    found.stack = places_.frames(stack, era);
+    add_places(line, found);
+    const std::size_t era = places_.era_of(line.last_at);
     for (const auto &[samples, address] : words)
-        if (found.parts.size() < (found.is_one ? 1 : 4))
-            found.parts.push_back(places_.lock(address, era));
+        if (found.parts.size() < (found.is_one ? 1 : kPartsMost))
+            found.parts.push_back(part_of(address, line, era));
     return found;
+}
+
+// By instruction, the most often first; those of one line of the program are one place.
+void Accesses::add_places(const Line &line, Sharing &found) {
+    std::vector<std::tuple<std::uint64_t, std::uint64_t, std::size_t>>
+        all; // samples, instruction, first sample
+    for (const auto &[instruction, place] : line.places)
+        all.emplace_back(place.first, instruction, place.second);
+    std::sort(all.rbegin(), all.rend());
+    all.resize(std::min<std::size_t>(all.size(), kInstructionsMost));
+    std::set<std::tuple<std::string, std::string, int, std::string>> known;
+    for (const auto &[samples, instruction, index] : all) {
+        const CpuSample &sample = profile_.samples[index];
+        RawStack stack = profile_.observed.stacks[sample.stack];
+        stack.pc = instruction; // itself, which may be another function's than the next one
+        std::vector<Frame> frames = places_.frames(stack, places_.era_of(sample.at));
+        const Place place = place_of(frames);
+        if (found.places.size() < kPartsMost &&
+            known.emplace(place.function, place.file, place.line, place.code).second)
+            found.places.push_back(std::move(frames));
+    }
+    found.stack = found.places.front();
+}
+
+// Memory without a name is named by the call that has allocated it, where these were noted.
+Lock Accesses::part_of(std::uint64_t address, const Line &line, std::size_t era) {
+    Lock part = places_.lock(address, era);
+    if (allocations_ != nullptr && part.symbol.empty())
+        part.allocation = allocations_->site(address, line.last_at);
+    return part;
 }
 
 void Accesses::add_to(Report &report) {
@@ -178,8 +212,8 @@ void Accesses::add_to(Report &report) {
 
 } // namespace
 
-void add_accesses(Report &report, const CpuProfile &profile) {
-    Accesses(profile).add_to(report);
+void add_accesses(Report &report, const CpuProfile &profile, AllocationsLayer *allocations) {
+    Accesses(profile, allocations).add_to(report);
 }
 
 } // namespace thrum::stat

@@ -302,6 +302,8 @@ void Examination::look_closer() {
         count_exactly(runs_.back().launch);
     else if (report_.makers.empty() && is_churning(report_) && interrupts_.caught() == 0)
         look_for_makers(runs_.back().launch);
+    if (is_sharing_nameless(report_) && interrupts_.caught() == 0)
+        look_for_allocations(runs_.back().launch);
 }
 
 // --- runs that are looked at --------------------------------------------------------------------------
@@ -449,6 +451,27 @@ void Examination::look_for_makers(const Launch &launch) {
     layer->finish();
     take_notes(*layer);
     add_makers(report_, layer->maps, layer->makers);
+}
+
+// Addresses hold for one run only: what threads share is looked for again.
+void Examination::look_for_allocations(const Launch &launch) {
+    std::string why_not;
+    const std::unique_ptr<AllocationsLayer> layer = make_allocations(launch.path, why_not);
+    const std::unique_ptr<CpuProfile> profile =
+        layer != nullptr ? make_cpu_profile(launch.path, kRate, why_not) : nullptr;
+    if (profile == nullptr || !profile->environment().empty()) { // only perf events tell what is accessed
+        warn("where memory is allocated is unknown: " + why_not);
+        return;
+    }
+    show_progress("allocations");
+    compare_status("the run that recorded allocations",
+                   run_once(launch, streams(false), {profile.get(), layer.get()}));
+    profile->finish();
+    layer->finish();
+    take_notes(*layer);
+    Report noted;
+    add_accesses(noted, *profile, layer.get());
+    name_shared(report_, noted);
 }
 
 // --- a process that runs already ----------------------------------------------------------------------

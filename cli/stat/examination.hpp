@@ -79,6 +79,7 @@ class Examination {
     void take_sampled(const Sampler &sampler, const Launch &launch, const Measured &measured);
     void count_exactly(const Launch &launch);
     void look_for_makers(const Launch &launch);
+    void look_for_allocations(const Launch &launch);
     void take_notes(const Layer &layer);
     void count_new_threads();
     void conclude_all();

@@ -118,6 +118,17 @@ class MakersLayer : public Layer {
 // By libthrum-stat.so in the program; nothing where that cannot be loaded, with the reason in `why_not`.
 std::unique_ptr<MakersLayer> make_makers(const std::string &program, std::string &why_not);
 
+// --- allocations.cpp: where memory was allocated -------------------------------------------------------
+
+class AllocationsLayer : public Layer {
+  public:
+    virtual void finish() = 0;
+    // The call that had allocated what was at an address at that time; empty: not known.
+    virtual std::vector<Frame> site(std::uint64_t address, double at) = 0;
+};
+// By libthrum-stat.so in the program, as MakersLayer.
+std::unique_ptr<AllocationsLayer> make_allocations(const std::string &program, std::string &why_not);
+
 // --- profile.cpp: where CPU time goes -----------------------------------------------------------------
 
 struct CpuSample {
@@ -206,7 +217,8 @@ class Unwinder {
 // Fill what the report has of the sampled run. `wall`: how long that took.
 void add_samples(Report &report, const Sampler &sampler, double wall);
 void add_profile(std::vector<Site> &burns, const CpuProfile &profile);
-void add_accesses(Report &report, const CpuProfile &profile); // accesses.cpp
+// accesses.cpp; `allocations`: of the same run, to name memory by.
+void add_accesses(Report &report, const CpuProfile &profile, AllocationsLayer *allocations = nullptr);
 void add_exact(Report &report, const ExactLayer &exact);
 void add_makers(Report &report, const std::vector<Maps> &maps, const std::vector<ThreadMaker> &makers);
 

@@ -50,6 +50,7 @@ struct Lock {
     std::uint64_t offset = 0;  // within the module, or from the symbol's beginning
     std::string text;          // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
     bool is_semaphore = false; // whose waiters raise it as well
+    std::vector<Frame> allocation = {}; // kHeap: the call that allocated it; empty: not known
 };
 
 // What a thread was doing when it was looked at: with its name in sentences, and in --json and style sheets.
@@ -102,6 +103,8 @@ struct Sharing {
     // Of the samples: atomic additions; exchanges, and comparisons with one; plain stores.
     double adds = 0, swaps = 0, stores = 0;
     std::vector<Frame> stack; // of most of them
+    // Where the threads access it, each place once, up to four: the most often first.
+    std::vector<std::vector<Frame>> places;
 };
 
 // The holder of a lock while others wait for it, where the lock's memory tells that.

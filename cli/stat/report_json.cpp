@@ -95,9 +95,13 @@ Json frame_json(const Frame &frame) {
 }
 
 Json lock_json(const Lock &lock) {
-    return {{"address", json_address(lock.address)}, {"kind", key_of(lock.kind)},
-            {"module", json_text(lock.module)},      {"symbol", json_text(lock.symbol)},
-            {"offset", json_address(lock.offset)},   {"text", lock.text}};
+    return {{"address", json_address(lock.address)},
+            {"kind", key_of(lock.kind)},
+            {"module", json_text(lock.module)},
+            {"symbol", json_text(lock.symbol)},
+            {"offset", json_address(lock.offset)},
+            {"text", lock.text},
+            {"allocation", json_array(lock.allocation, frame_json)}};
 }
 
 Json holder_json(const Holder &holder) {
@@ -254,6 +258,8 @@ Json sharing_json(const Sharing &shared) {
     object["swaps"] = json_number(shared.swaps, kShare);
     object["stores"] = json_number(shared.stores, kShare);
     object["stack"] = json_array(shared.stack, frame_json);
+    object["places"] = json_array(
+        shared.places, [](const std::vector<Frame> &stack) { return json_array(stack, frame_json); });
     return object;
 }
 

@@ -19,6 +19,12 @@ void conclude(Report &report, const std::string &failure);
 // Are threads made and ended all the time, as far as they were seen? Places of theirs are worth a closer look.
 bool is_churning(const Report &report);
 
+// Do threads share enough of a cache line that it explains a loss, in memory that has no name?
+bool is_sharing_nameless(const Report &report);
+
+// Those names, from a run in which allocations were noted: of what its threads share at the same places.
+void name_shared(Report &report, const Report &noted);
+
 // The names of all rules, as Finding::rule has them, in the order in which they are tried.
 std::vector<std::string> rule_names();
 

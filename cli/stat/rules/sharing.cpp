@@ -43,17 +43,47 @@ const ListedLock *counter_of(const Sharing &shared) {
     return listed != nullptr && listed->kind == ListedLock::kCount ? listed : nullptr;
 }
 
-std::string name_of_part(const Lock &part) {
-    return part.symbol.empty() ? "" : part.symbol;
+bool has_allocation(const Lock &part) {
+    return part.symbol.empty() && place_of(part.allocation).is_known();
 }
 
+// By symbol; memory of the heap by the function that has allocated it.
 std::string names_of(const Sharing &shared) {
-    std::string names;
-    for (const Lock &part : shared.parts)
-        if (const std::string name = name_of_part(part);
-            !name.empty() && names.find(name) == std::string::npos)
-            names += (names.empty() ? "" : ", ") + name;
-    return names.empty() ? "" : ": " + names;
+    std::string names, allocators;
+    const auto add = [](std::string &to, const std::string &name, const char *between) {
+        if (!name.empty() && to.find(name) == std::string::npos)
+            to += (to.empty() ? "" : between) + name;
+    };
+    for (const Lock &part : shared.parts) {
+        const Place place = place_of(part.allocation);
+        add(names, part.symbol, ", ");
+        if (has_allocation(part))
+            add(allocators, place.function.empty() ? place.code : place.function + "()", " and ");
+    }
+    if (!names.empty())
+        return ": " + names;
+    return allocators.empty() ? "" : ", which " + allocators + " allocated,";
+}
+
+// Where its parts were allocated, and where it is accessed unless all of that is in the place to blame.
+void add_places_of(const Sharing &shared, Finding &found) {
+    std::vector<std::string> told;
+    for (const Lock &part : shared.parts) {
+        Finding one;
+        if (has_allocation(part))
+            add_place_evidence("it was allocated", place_of(part.allocation), one);
+        for (const std::string &line : one.evidence)
+            if (std::find(told.begin(), told.end(), line) == told.end())
+                told.push_back(line);
+    }
+    std::string accesses;
+    for (const std::vector<Frame> &stack : shared.places)
+        if (const Place place = place_of(stack); place.is_known())
+            accesses += (accesses.empty() ? "" : ", ") +
+                        (place.function.empty() ? place.code : place.function + "()" + source_of(place));
+    if (shared.places.size() > 1 && !accesses.empty())
+        told.push_back("accessed in " + accesses);
+    found.evidence.insert(found.evidence.end(), told.begin(), told.end());
 }
 
 void add_evidence(const Facts &facts, const Sharing &shared, Finding &found) {
@@ -65,6 +95,7 @@ void add_evidence(const Facts &facts, const Sharing &shared, Finding &found) {
     if (!shared.parts.empty() && !shared.parts.front().text.empty())
         found.evidence.push_back(std::string(shared.is_one ? "it is " : "first ") +
                                  shared.parts.front().text);
+    add_places_of(shared, found);
     if (facts.inflation > 0)
         found.evidence.push_back(cpu_evidence(facts));
 }
@@ -74,7 +105,32 @@ Confidence confidence_of(const Facts &facts, const Sharing &shared) {
     return is_sure ? Confidence::kHigh : shared.samples >= kSureFrom ? Confidence::kMedium : Confidence::kLow;
 }
 
+bool is_nameless(const Sharing &shared) {
+    return !shared.parts.empty() && shared.parts.front().symbol.empty() &&
+           (shared.parts.front().kind == LockKind::kHeap || shared.parts.front().kind == LockKind::kMapping);
+}
+
 } // namespace
+
+bool is_sharing_nameless(const Report &report) {
+    return std::any_of(report.shared.begin(), report.shared.end(), [](const Sharing &shared) {
+        return shared.share >= kShared && is_nameless(shared) && !is_of_a_lock(shared);
+    });
+}
+
+void name_shared(Report &report, const Report &noted) {
+    for (Sharing &shared : report.shared) {
+        const auto same =
+            std::find_if(noted.shared.begin(), noted.shared.end(), [&shared](const Sharing &other) {
+                const Place place = place_of(shared.stack), others = place_of(other.stack);
+                return other.is_one == shared.is_one && place.function == others.function &&
+                       place.body == others.body && !other.parts.empty() &&
+                       has_allocation(other.parts.front());
+            });
+        if (is_nameless(shared) && same != noted.shared.end())
+            shared.parts = same->parts;
+    }
+}
 
 Findings true_sharing(const Facts &facts) {
     const Sharing *shared = worst(facts, true);

@@ -852,4 +852,30 @@ TEST(TimerProfile, SaysWhyThereIsNone) {
 }
 #endif
 
+// --- allocations ----------------------------------------------------------------------------------------------
+
+TEST(Allocations, TheCallThatAllocatedABlock) {
+    std::string why_not;
+    const std::unique_ptr<AllocationsLayer> layer = make_allocations(CLI_WAITS, why_not);
+    ASSERT_NE(layer, nullptr) << why_not;
+    const Ended ended = run(waits_program({"allocate"}), layer.get());
+    ASSERT_EQ(ended.status, 0) << "blocks are where others were";
+    layer->finish();
+    std::uint64_t row = 0, table = 0;
+    std::istringstream(ended.out) >> std::hex >> row >> table;
+    constexpr std::uint64_t kSize = 200;
+    constexpr double kAfter = 1e9; // seconds
+    const auto allocator_of = [&](std::uint64_t address) {
+        const std::vector<Frame> stack = layer->site(address, kAfter);
+        return stack.empty() ? "" : stack.front().function;
+    };
+    EXPECT_EQ(allocator_of(row), "make_row") << "make_table() had it before";
+    EXPECT_EQ(allocator_of(table), "make_table") << "make_row() has it in a child";
+    EXPECT_EQ(allocator_of(table + kSize - 1), "make_table");
+    EXPECT_EQ(allocator_of(8), "");
+    EXPECT_TRUE(layer->site(table, -1).empty()) << "before the program began";
+    EXPECT_TRUE(layer->warnings.empty()) << layer->warnings.front();
+    EXPECT_TRUE(tells(*layer, "where memory is allocated"));
+}
+
 } // namespace

@@ -190,6 +190,8 @@ void add_shared(Chance &chance, Report &report) {
         thrum::stat::Sharing shared;
         shared.is_one = chance.is(0.5);
         shared.parts.resize(static_cast<std::size_t>(chance.whole(0, 2)));
+        if (!shared.parts.empty() && chance.is(0.5))
+            shared.parts.front().allocation = call_of(chance);
         shared.samples = static_cast<std::uint64_t>(chance.whole(5, 500));
         shared.share = chance.real(0, left);
         left -= shared.share;
@@ -197,6 +199,7 @@ void add_shared(Chance &chance, Report &report) {
         shared.adds = chance.real(0, 0.5);
         shared.swaps = chance.real(0, 0.5);
         shared.stack = call_of(chance);
+        shared.places = {shared.stack};
         report.shared.push_back(shared);
     }
     report.accesses_known = chance.real(1 - left, 1);

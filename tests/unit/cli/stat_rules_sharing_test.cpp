@@ -4,6 +4,8 @@
 // accesses that they are made from (cli/stat/operands.hpp).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "native.hpp"
 #include "stat/facts.hpp"
 #include "stat/operands.hpp"
@@ -144,5 +146,40 @@ TEST(StatRules, OperandsAreDecoded) {
     EXPECT_FALSE(operand(code, 0x1003)); // in the middle of an instruction
 }
 #endif
+
+// Memory of the heap has no symbol: the call that allocated it stands for that.
+TEST(StatRules, WhatIsSharedOnTheHeapIsNamedByItsAllocation) {
+    Case made = dear_case(3.5);
+    made.report.shared = {shared({own("count")}, true, 0.7)};
+    made.report.shared.front().parts.front().kind = LockKind::kHeap;
+    EXPECT_TRUE(thrum::stat::is_sharing_nameless(made.report));
+    EXPECT_EQ(made.concluded().findings.front().cause, "All threads write one variable in count()");
+    Report noted; // of another run, where it is elsewhere, and a line of less interest besides
+    noted.shared = {shared({own("other")}, true, 0.3), shared({own("count")}, true, 0.6)};
+    for (Sharing &one : noted.shared)
+        one.parts.front().allocation = {library("malloc"), own(one.stack.front().function.c_str(), 7)};
+    noted.shared.back().parts.front().allocation = {library("malloc"), own("make_table", 31)};
+    thrum::stat::name_shared(made.report, noted);
+    const Finding &found = made.concluded().findings.front();
+    EXPECT_EQ(found.cause, "All threads write one variable, which make_table() allocated, in count()");
+    EXPECT_EQ(std::count(found.evidence.begin(), found.evidence.end(),
+                         "it was allocated in make_table() (prog.c:31)"),
+              1);
+    made.report.shared = {shared({own("count")}, true, 0.7, "requests")}; // one with a name keeps it
+    EXPECT_FALSE(thrum::stat::is_sharing_nameless(made.report));
+    made.report.shared = {shared({own("count")}, true, 0.05)}; // nor is what explains no loss worth a run
+    made.report.shared.front().parts.front().kind = LockKind::kHeap;
+    EXPECT_FALSE(thrum::stat::is_sharing_nameless(made.report));
+}
+
+TEST(StatRules, BothPlacesOfAnAccessAreTold) {
+    Case made = dear_case(3.5);
+    made.report.shared = {shared({own("put", 5)}, false, 0.7)};
+    made.report.shared.front().places = {{own("put", 5)}, {own("take", 9)}};
+    const Finding &found = made.concluded().findings.front();
+    EXPECT_EQ(std::count(found.evidence.begin(), found.evidence.end(),
+                         "accessed in put() (prog.c:5), take() (prog.c:9)"),
+              1);
+}
 
 } // namespace

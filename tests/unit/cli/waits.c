@@ -55,6 +55,40 @@ static int calls(int times) {
     return times & 0x7f;
 }
 
+// --- memory --------------------------------------------------------------------------------------------
+
+enum { TABLE = 200 };
+
+__attribute__((noinline)) static void *make_table(void) {
+    void *made = malloc(TABLE);
+    __asm__ volatile("" : : "r"(made) : "memory"); // so that this call is none's last one
+    return made;
+}
+
+__attribute__((noinline)) static void *make_row(void) {
+    void *made = malloc(TABLE - 1); // or the compiler makes one function of both
+    __asm__ volatile("" : : "r"(made) : "memory");
+    return made;
+}
+
+// One block that had another owner before, and one that another owner has in a child. Says where they are.
+static int allocate(void) {
+    void *before = make_table();
+    free(before);
+    void *row = make_row(), *table = make_table();
+    for (size_t i = 0; i < 100000; i++)
+        free(malloc(i % 1000 + 1000));
+    const pid_t child = fork();
+    if (child == 0) {
+        free(table);
+        _exit(make_row() == table ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    printf("%p %p\n", row, table);
+    return row == before && status == 0 ? 0 : 1;
+}
+
 // --- a lock that is waited for once a round -------------------------------------------------------------
 
 static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER;
@@ -726,6 +760,8 @@ int main(int argc, char **argv) {
         return wait_in_vain(number), number & 0x7f;
     if (strcmp(what, "calls") == 0)
         return calls(number);
+    if (strcmp(what, "allocate") == 0)
+        return allocate();
     if (strcmp(what, "lock") == 0)
         return lock(number);
     if (strcmp(what, "signals") == 0)
