@@ -70,12 +70,12 @@ std::optional<double> share_of_making(const Report &report) {
 
 } // namespace
 
-// Wrong if threads that end are few among those that stay, or cost nothing beside the work: of a program that scales it is told
-// only where they cost much.
+// Wrong if threads that end are few among those that stay, or cost nothing beside the work: of a program that scales, and of
+// one run, which shows no loss, it is told only where they cost much. Of a short run they are much whatever they are made for.
 Findings thread_churn(const Facts &facts) {
     const Report &report = facts.report;
     const Churn churn = churn_of(report);
-    if (!churn.is_churn)
+    if (!churn.is_churn || (!facts.is_compared() && (facts.is_short || !is_dear_churn(facts))))
         return {};
     const auto created = static_cast<double>(report.threads_created);
     const Origins origins = origins_of(report);

@@ -209,6 +209,14 @@ bool is_held_asleep(const Facts &facts, const Culprit &culprit) {
            (is_seen_asleep(facts, culprit) || is_held_in_calm(facts, culprit));
 }
 
+constexpr double kIdle = 0.2; // CPUs: threads that use no more together do not compute with a lock held
+
+// Threads that do not run can neither fight for a lock nor hand it over. Those of an idle pool wait for it now and then, while
+// its holder has no CPU for other programs' sake: then nothing is lost by the lock.
+bool is_idle(const Facts &facts) {
+    return !facts.report.points.empty() && facts.parallelism < kIdle;
+}
+
 constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything
 constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
 
@@ -217,8 +225,8 @@ constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a t
 bool is_around_everything(const Facts &facts, const Culprit &culprit) {
     if (culprit.kind == Culprit::kInterpreter)
         return true;
-    if (culprit.kind != Culprit::kOwn || is_held_asleep(facts, culprit) || is_inverted(facts, culprit) ||
-        culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime ||
+    if (culprit.kind != Culprit::kOwn || is_idle(facts) || is_held_asleep(facts, culprit) ||
+        is_inverted(facts, culprit) || culprit.wait_share < kMainCulprit || facts.parallelism > kOneAtATime ||
         facts.kernel_share.value_or(0) >= 1 - kUserBound)
         return false;
     const bool profiled = !facts.report.burns.empty() || !facts.report.burns_one.empty();
@@ -243,14 +251,15 @@ bool is_handed_over(const Facts &facts, const Culprit &culprit) {
 }
 
 bool is_convoy(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) && !is_inverted(facts, culprit) &&
-           !is_around_everything(facts, culprit) && is_queue(culprit, facts.threads) &&
-           is_handed_over(facts, culprit);
+    return culprit.kind == Culprit::kOwn && !is_idle(facts) && !is_held_asleep(facts, culprit) &&
+           !is_inverted(facts, culprit) && !is_around_everything(facts, culprit) &&
+           is_queue(culprit, facts.threads) && is_handed_over(facts, culprit);
 }
 
 bool is_hot(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kOwn && !is_held_asleep(facts, culprit) && !is_inverted(facts, culprit) &&
-           !is_around_everything(facts, culprit) && !is_convoy(facts, culprit);
+    return culprit.kind == Culprit::kOwn && !is_idle(facts) && !is_held_asleep(facts, culprit) &&
+           !is_inverted(facts, culprit) && !is_around_everything(facts, culprit) &&
+           !is_convoy(facts, culprit);
 }
 
 // Memory without a name says less than what the runtime calls the lock; and so does memory of the runtime's, where that keeps

@@ -99,6 +99,17 @@ Shares shares_of(const Report &report) {
     return shares;
 }
 
+constexpr double kNearlyAll = 0.8; // of the CPU time: what the other threads do is to begin, and to wait
+
+bool is_work_of_one(const std::vector<Thread> &threads) {
+    double largest = 0, all = 0;
+    for (const Thread &thread : threads) {
+        largest = std::max(largest, thread.cpu);
+        all += thread.cpu;
+    }
+    return largest >= kNearlyAll * all;
+}
+
 } // namespace
 
 // Wrong if the thread with the most CPU time does something else than the others, as one that prepares their work: then it is
@@ -126,7 +137,8 @@ Findings unequal(const Facts &facts) {
 }
 
 // Wrong if the others wait for what that thread happens to have, and nothing tells: then threads do so by turns. Or if there is
-// no more work: then for some of the time no thread has any.
+// no more work: then for some of the time no thread has any. One
+// run does not tell whether a program whose other threads only wait, as helpers do, is made for one thread.
 Findings sequential(const Facts &facts) {
     const bool many =
         facts.is_compared() || facts.report.points.empty() || facts.report.points.back().most_threads > 1;
@@ -135,10 +147,15 @@ Findings sequential(const Facts &facts) {
         facts.alone_by_one < kByOne || facts.nothing > kNothing || !unequal(facts).empty())
         return {};
     const Place place = place_of_main(facts);
+    const bool may_be_meant = !facts.is_compared() && is_work_of_one(facts.report.threads);
     Finding found =
-        finding("sequential", "One thread alone does a part of the work" + at_place(place),
-                "Parallelise that part, or overlap it with the other threads' work.",
-                facts.is_busy || !facts.is_compared() ? Confidence::kMedium : Confidence::kHigh, place);
+        may_be_meant
+            ? finding("sequential", "One thread alone does the work" + at_place(place),
+                      "Share the work out to more threads, if it is not meant for one.", Confidence::kLow,
+                      place)
+            : finding("sequential", "One thread alone does a part of the work" + at_place(place),
+                      "Parallelise that part, or overlap it with the other threads' work.",
+                      facts.is_busy || !facts.is_compared() ? Confidence::kMedium : Confidence::kHigh, place);
     found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
     if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
         const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);

@@ -20,7 +20,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parents[2]
-ACCUSES_NOTHING = {"scales", "io-bound", "inconclusive"}
+ACCUSES_NOTHING = {"scales", "io-bound", "inconclusive", "children"}
 SURE = {"high", "medium"}
 SECONDS = 240  # for one `thrum stat`
 
@@ -41,6 +41,7 @@ EXAMPLES = {
     "sieve.cpp": LIBTHRUM,
     "sort.c": LIBTHRUM,
     "argobots/analysis.c": [ONCE],
+    "argobots/slices.c": [ONCE],
     "argobots/tasks.c": [(ONCE, ["4", "64", "sleep", "20"]), (["--sweep", "1,2"], ["{}", "64", "compute", "3000000"])],
 }
 PROGRAMS = {
@@ -55,15 +56,14 @@ PROGRAMS = {
 PURPOSE = {
     "alloc_churn.c": {"thread-churn": "threads end all the time, so that the allocator's caches do"},
     "cancel_storm.c": {"thread-churn": "threads are cancelled by the thousand"},
-    "insitu.c": {"sequential": "it has one worker"},
-    "drops_rights.c": {"thread-churn": "the threads of twenty rounds must be gone"},
-    "forks.c": {"thread-churn": "threads end while others fork", "children": "these do most of the work"},
     "openmp.c": {"thread-churn": "teams change their size", "nested": "teams have teams", "oversubscribed": "the same"},
 }
 # These have a fault, or cannot be run alone.
 EXCUSED = {
     "client.c": "asks a server",
     "server.c": "is asked by a client",
+    "argobots/sleep_client.cpp": "asks a server",
+    "argobots/sleep_server.cpp": "is asked by a client",
     "requests.c": "one of its requests never ends, on purpose",
     "tasks.adb": "built by ada.sh",
     "threads.cs": "built by mono.sh",

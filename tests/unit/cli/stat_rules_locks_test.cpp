@@ -753,4 +753,22 @@ TEST(StatRules, AHolderOfLowPriorityThatIsNoneOfIt) {
     EXPECT_TRUE(has_none(chance));
 }
 
+// A pool that waits for work uses no CPU to speak of. Beside other programs its lock's holder may lack one, now and then.
+TEST(StatRules, AnIdlePoolContendsForNothing) {
+    const auto made = [](double cpu) {
+        Case one;
+        one.point(1, 0.7, cpu, 0.01, 90).point(4, 0.8, cpu, 0.01, 130).others(1.9);
+        one.doing(Doing::kRunning, cpu).doing(Doing::kRunnable, 0.02).doing(Doing::kLockWait, 0.1);
+        one.lock(LockKind::kGlobal, "lock in prog", 1, "lock");
+        return one.waits({library("pthread_mutex_lock"), own("serve")}, 12);
+    };
+    const std::string at_work = rules_of(made(0.4).concluded());
+    EXPECT_EQ(at_work.rfind("one-lock", 0), 0U) << at_work;
+    for (const double cpu : {0.01, 0.03, 0.1}) {
+        const std::string idle = rules_of(made(cpu).concluded());
+        for (const char *rule : {"hot-mutex", "one-lock", "convoy"})
+            EXPECT_EQ(idle.find(rule), std::string::npos) << idle;
+    }
+}
+
 } // namespace

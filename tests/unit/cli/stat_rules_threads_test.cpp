@@ -334,4 +334,20 @@ TEST(StatRules, SpinningTakesCpuTime) {
     EXPECT_FALSE(made(1.2, 0.1)) << "ten samples";
 }
 
+// One run shows no loss: it is told only where they cost much, and the run is long enough for that to mean something.
+TEST(StatRules, ThreadsThatComeAndGoInOneRun) {
+    const auto made = [](double cpu, unsigned created) {
+        Case one;
+        one.point(0, cpu, cpu / 2, cpu / 2).doing(Doing::kRunning, cpu);
+        one.report.points.front().most_threads = 9;
+        for (int i = 0; i < 150; i++)
+            one.thread(i * 0.003, i * 0.003 + 0.002);
+        one.report.threads_created = created;
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.5, 1200), "thread-churn");
+    EXPECT_EQ(made(0.5, 320).find("thread-churn"), std::string::npos) << "they take 1 % of CPU time";
+    EXPECT_EQ(made(0.02, 170).find("thread-churn"), std::string::npos) << "it is over in a moment";
+}
+
 } // namespace

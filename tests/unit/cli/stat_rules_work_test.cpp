@@ -67,6 +67,25 @@ TEST(StatRules, ASequentialPart) {
     EXPECT_EQ(report.outcome, Outcome::kScalesSome);
 }
 
+// One run of a program whose other threads only wait: it may be made for one, as one with a thread for signals.
+TEST(StatRules, AProgramMadeForOneThread) {
+    const auto made = [](double of_the_other) {
+        Case one;
+        one.point(0, 1, 1, 0).doing(Doing::kRunning, 1);
+        one.report.points.front().most_threads = 2;
+        one.thread(0, 1).thread(0, 1, Doing::kIdleWait);
+        one.report.threads.front().cpu = 1 - of_the_other;
+        one.report.threads.back().cpu = of_the_other;
+        return one.concluded().findings.front();
+    };
+    EXPECT_EQ(made(0).rule, "sequential");
+    EXPECT_EQ(made(0).confidence, Confidence::kLow);
+    EXPECT_EQ(made(0).cause, "One thread alone does the work");
+    EXPECT_EQ(made(0.1).confidence, Confidence::kLow) << "it begins, and waits";
+    EXPECT_EQ(made(0.3).confidence, Confidence::kMedium) << "both work";
+    EXPECT_EQ(made(0.3).cause, "One thread alone does a part of the work");
+}
+
 TEST(StatRules, InputAndOutput) {
     Case made;
     made.point(1, 0.55, 0.01, 0.01)
