@@ -59,7 +59,7 @@ static struct probe_site *site_of(struct probe *probe, const struct registers *a
 static void note(void *block, uint64_t size, const struct registers *at, const void *frame) {
     struct probe *probe = load_relaxed(&noting);
     uint32_t number, free = 0;
-    if (probe == NULL || block == NULL)
+    if (probe == NULL || block == NULL || confined_sigsafe())
         return;
     if (site_of(probe, at, frame, &number) == NULL) {
         fetch_add_relaxed(&probe->unplaced, 1);
@@ -211,6 +211,8 @@ static int change_object(struct dl_phdr_info *info, size_t size, void *argument)
 }
 
 void allocations_start(struct probe *probe) {
+    if (load_relaxed(&probe->loaded) > 1) /* what a program has left that this process was before */
+        memset(&probe->in.heap, 0, sizeof probe->in.heap);
     store_relaxed(&noting, probe);
     pthread_atfork(NULL, NULL, stop);
     dl_iterate_phdr(change_object, NULL);

@@ -59,7 +59,7 @@ void Allocations::finish() {
 }
 
 // Blocks do not overlap, but those that were freed are not known to be: of several that had the address, the latest up to then.
-// One that begins below all of a large block was there before it.
+// At most so many smaller blocks that begin before the address are passed over.
 std::vector<Frame> Allocations::site(std::uint64_t address, double at) {
     constexpr std::size_t kNeighboursMost = 1000;
     const Block *found = nullptr;

@@ -464,8 +464,9 @@ void Examination::look_for_allocations(const Launch &launch) {
         return;
     }
     show_progress("allocations");
-    compare_status("the run that recorded allocations",
-                   run_once(launch, streams(false), {profile.get(), layer.get()}));
+    const Measured measured = run_once(launch, streams(false), {profile.get(), layer.get()});
+    compare_status("the run that recorded allocations", measured);
+    warn_of_filter(measured, "with --no-profile");
     profile->finish();
     layer->finish();
     take_notes(*layer);
