@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "blocks.h"
+#include "faults.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -344,6 +345,16 @@ TEST_F(BlocksOfThreads, AreAsNewInATree) {
     Tree opened{module.use}, linked{use_locals};
     expect_new_in_tree(&opened, module.ended, module.ended_elsewhere);
     expect_new_in_tree(&linked, locals_ended, locals_ended_elsewhere);
+}
+
+// Where all threads have one, the first does not wait until it is made.
+TEST_F(BlocksOfThreads, AreThereForTheFirstThread) {
+    blocks_forget();
+    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+    faults.create.after(0, 1000, EAGAIN);
+    void *result = in_own([](void *arg) { return arg; }, this);
+    faults_clear();
+    EXPECT_EQ(result, this);
 }
 
 // So does one that ends by thrum_exit, with spares that a preempted thread has used.
