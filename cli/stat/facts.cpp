@@ -26,6 +26,7 @@ constexpr double kMissed = 0.1; // CPUs: a program that hardly wants one loses l
 constexpr double kTooShort = 0.1;
 constexpr double kLittleCpu =
     0.05; // seconds: of less, the accounts' ticks of 10 ms make the shares of processes
+constexpr double kMostWork = 0.5; // of CPU time: by processes that the program started
 constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
 constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
 
@@ -329,13 +330,21 @@ bool may_be_disturbed(const Point &point, unsigned processors, bool waits_for_it
     return !point.load.others && !waits_for_itself && point.load.waited.value_or(0) >= kDisturbed;
 }
 
-// Where the program had fewer CPUs than its `threads` wanted, while others used some: how many these wanted; else 0.
+// The program and others together left no CPU idle.
+bool are_all_used(const Point &point, unsigned processors) {
+    constexpr double kFull = 0.9; // of the CPUs
+    return point.load.others && *point.load.others + point.parallelism() >= kFull * processors;
+}
+
+// Where the program had fewer CPUs than its `threads` wanted, while others used some: how many these wanted; else 0. For how long
+// the threads of processes that it started waited for a CPU is not known: `by_processes`, they wanted what was not idle.
 double wanted_in_vain(const Point &point, double threads, double all_cores, unsigned processors,
-                      double wanting) {
+                      double wanting, bool by_processes) {
     if (!may_be_disturbed(point, processors, threads > all_cores) || point.wall.median <= 0)
         return 0;
     const double cores = std::min(all_cores, threads);
-    const double by_delay = (point.cpu() + point.run_delay) / point.wall.median;
+    const bool any = by_processes && are_all_used(point, processors);
+    const double by_delay = any ? cores : (point.cpu() + point.run_delay) / point.wall.median;
     const double wanted = std::min(cores, std::max(by_delay, wanting)), got = point.parallelism();
     return got < kKeptFrom * wanted && wanted - got >= kMissed ? wanted : 0;
 }
@@ -493,8 +502,8 @@ Facts::Facts(const Report &whole) : report(whole) {
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
         const double its_threads = is_last ? threads : std::max(1U, point.threads);
-        const double wanted =
-            wanted_in_vain(point, its_threads, cores, report.machine.processors, is_last ? wanting : 0);
+        const double wanted = wanted_in_vain(point, its_threads, cores, report.machine.processors,
+                                             is_last ? wanting : 0, children_share >= kMostWork);
         if (wanted <= 0 ||
             (is_busy && point.parallelism() * hindered_wanted >= hindered->parallelism() * wanted))
             continue;

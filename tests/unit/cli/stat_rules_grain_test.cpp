@@ -229,6 +229,20 @@ TEST(StatRules, ProcessesWithAThreadEach) {
     EXPECT_EQ(rules_of(in_turn.concluded()).find("nested"), std::string::npos);
 }
 
+// Another program takes half of a CPU from each of two processes, whose waiting for it is not known.
+TEST(StatRules, ProcessesBesideAHog) {
+    const auto outcome = [](double others, double children_cpu) {
+        Case made;
+        made.point(1, 2.0, 1.9, 0.1).point(2, 1.9, 1.9, 0.1).others(others);
+        made.report.own_cpu = 2 - children_cpu;
+        made.report.children_cpu = children_cpu;
+        return made.concluded().outcome;
+    };
+    EXPECT_EQ(outcome(0.95, 1.9), Outcome::kInconclusive);
+    EXPECT_EQ(outcome(0.5, 1.9), Outcome::kNoFaster) << "half a CPU was idle";
+    EXPECT_EQ(outcome(0.95, 0.1), Outcome::kNoFaster) << "its own threads did not wait for a CPU";
+}
+
 TEST(StatRules, ThreadsWithThreadsOfALibrary) {
     const auto made = [](unsigned working) {
         Case one;
