@@ -96,7 +96,7 @@ class [[nodiscard]] branch {
 
 /* Runs both concurrently and returns when both have. Throws the exception of f, or else that of g. */
 template <class F, class G>
-void parallel_invoke(F &&f, G &&g) {
+requires(std::is_invocable_v<F> &&std::is_invocable_v<G>) void parallel_invoke(F &&f, G &&g) {
     branch first(std::nothrow, [&f] { static_cast<void>(std::invoke(std::forward<F>(f))); });
     detail::outcome<void> second;
     second.run([&g] { static_cast<void>(std::invoke(std::forward<G>(g))); });
@@ -106,7 +106,8 @@ void parallel_invoke(F &&f, G &&g) {
 
 /* Likewise of more. Throws the exception of the first of them, in the order of the arguments, that threw. */
 template <class F, class G, class H, class... Rest>
-void parallel_invoke(F &&f, G &&g, H &&h, Rest &&...rest) {
+requires(std::is_invocable_v<F> &&std::is_invocable_v<G> &&std::is_invocable_v<H>) void parallel_invoke(
+    F &&f, G &&g, H &&h, Rest &&...rest) {
     thrum::parallel_invoke(std::forward<F>(f), [&] {
         thrum::parallel_invoke(std::forward<G>(g), std::forward<H>(h), std::forward<Rest>(rest)...);
     });

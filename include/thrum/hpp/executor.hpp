@@ -11,6 +11,7 @@
 #ifndef THRUM_HPP_EXECUTOR_HPP
 #define THRUM_HPP_EXECUTOR_HPP
 
+#include <type_traits>
 #include <utility>
 
 #include "thrum/hpp/attributes.hpp"
@@ -26,6 +27,7 @@ class executor {
 
     /* Throws std::system_error with thrum_spawn's errors. */
     template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
     void execute(F &&f) const {
         if (pool_ == nullptr)
             detail::check(detail::launch(nullptr, nullptr, std::forward<F>(f)), "thrum::executor::execute",

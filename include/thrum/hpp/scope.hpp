@@ -65,13 +65,11 @@ class scope {
     /* Runs f() in a member. By the owner and the members. Throws std::system_error: ECANCELED the scope is cancelled; EINVAL
      * it was joined; or thrum_spawn's errors. */
     template <class F>
-    void run(F &&f) {
-        spawn(nullptr, std::forward<F>(f));
-    }
+    requires std::is_invocable_v<std::decay_t<F>>
+    void run(F &&f) { spawn(nullptr, std::forward<F>(f)); }
     template <class F>
-    void run(const attributes &how, F &&f) {
-        spawn(how.native(), std::forward<F>(f));
-    }
+    requires std::is_invocable_v<std::decay_t<F>>
+    void run(const attributes &how, F &&f) { spawn(how.native(), std::forward<F>(f)); }
 
     /* Waits for all members. Rethrows the exception that cancelled the scope; or throws std::system_error: timed_out by its
      * deadline; operation_canceled by cancel(), or with a scope around it; no_such_process (ESRCH) the runtime has ended;

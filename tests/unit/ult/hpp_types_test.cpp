@@ -348,6 +348,29 @@ void runs_alone(F &&f) {
     const thrum::barrier lambda(1, [&object]() noexcept { object.member++; });
 }
 
+// What cannot be called is refused where it is given, in the first line of the compiler's message.
+template <class F>
+concept can_run = requires(thrum::scope &scope, const thrum::attributes &how, F f) {
+    scope.run(f);
+    scope.run(how, f);
+};
+template <class F>
+concept can_execute = requires(thrum::executor executor, F f) {
+    executor.execute(f);
+};
+template <class F>
+concept can_be_invoked = requires(F f) {
+    thrum::parallel_invoke(f, plain);
+    thrum::parallel_invoke(plain, f);
+    thrum::parallel_invoke(plain, plain, f);
+};
+struct NeedsANumber {
+    void operator()(int) const {}
+};
+static_assert(can_run<OverloadedCall> && !can_run<NeedsANumber> && !can_run<int>);
+static_assert(can_execute<OverloadedCall> && !can_execute<NeedsANumber> && !can_execute<int>);
+static_assert(can_be_invoked<OverloadedCall> && !can_be_invoked<NeedsANumber> && !can_be_invoked<int>);
+
 // --- loops ------------------------------------------------------------------------------------------------
 
 [[maybe_unused]] void loops(std::vector<values::Pod> pods, std::array<int, 3> few, const std::string &text,
