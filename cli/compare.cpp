@@ -412,7 +412,7 @@ void add_options(Command &command, Options &options) {
                       options.time_limit = text;
                   });
     add_file(command, "--input", "What each run reads as its stdin (default: nothing)", options.input);
-    command.flag("--show-output", "Show what the runs print on stderr (default: discard it)",
+    command.flag("--show-output", "Show on stderr what the runs print (default: discard it)",
                  options.show_output);
     command.flag(
         "-i,--ignore-failure",
@@ -421,7 +421,8 @@ void add_options(Command &command, Options &options) {
     command.flag("--json", "Print one JSON object instead of the table", options.json);
     command.value("--prepare", "COMMAND", "Run COMMAND by a shell before each run; its time does not count",
                   [&options](const std::string &text) { options.prepare = text; });
-    add_file(command, "-o,--output", "Write the table, or with --json the object, to FILE", options.output);
+    add_file(command, "-o,--output", "Write the table, or with --json the object, to FILE; -: stdout",
+             options.output);
     add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
     add_file(command, "--export-csv", "Also write one CSV line per pair to FILE", options.csv);
     add_file(command, "--export-markdown", "Also write a Markdown table to FILE", options.markdown);

@@ -163,7 +163,7 @@ void add_counters(CommandLine &line) {
                                 "ptrace_scope in\nthrum-counters(1))."});
     command.word("PID", "The process to inspect", options->pid);
     command.flag("--json", "Print one JSON object", options->json);
-    add_file(command, "-o,--output", "Write to FILE; -: standard output", options->output);
+    add_file(command, "-o,--output", "Write to FILE; -: stdout", options->output);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });

@@ -383,7 +383,7 @@ void add_ps(CommandLine &line) {
                   });
     command.flag("-w,--wide", "Show all columns, however wide the terminal is", options->wide);
     command.flag("--json", "Print one JSON object", options->json);
-    add_file(command, "-o,--output", "Write to FILE, whole rows; -: standard output", options->output);
+    add_file(command, "-o,--output", "Write to FILE, whole rows; -: stdout", options->output);
     command.value("--watch", "SECONDS", "Repeat at this interval, until Ctrl-C",
                   [options](const std::string &text) { options->every = parse_seconds("--watch", text); });
     command.then([options] { show(*options); });

@@ -232,7 +232,7 @@ void add_options(Command &command, Options &options) {
     add_file(command, "--html", "Also write an HTML page with plots to FILE", options.html);
     add_file(command, "--trace", "Also write a trace of the threads, for ui.perfetto.dev", options.trace);
     add_file(command, "--folded", "Also write folded stacks, for flame graphs", options.folded);
-    command.value("--locks", "FILE", "Also know the locks that FILE lists (docs/guide/stat.md)",
+    command.value("--locks", "FILE", "Also know the locks that FILE lists, as share/thrum/locks.conf does",
                   [](const std::string &file) { add_locks(file); });
     command.value("-p,--pid", "PID", "Observe a running process",
                   [&options](const std::string &text) { options.pid = process::parse(text); });

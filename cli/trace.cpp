@@ -419,7 +419,7 @@ void add_trace(CommandLine &line, const std::vector<std::string> &behind_mark) {
                   "found. More in thrum-trace(1)."});
     command.takes_program();
     command.value("-o,--output", "FILE",
-                  "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: to standard output",
+                  "Write to FILE, for https://ui.perfetto.dev (default: trace.json);\n-: stdout",
                   [options](const std::string &name) {
                       check_file_name("-o", name);
                       options->out = name;

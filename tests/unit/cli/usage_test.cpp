@@ -146,6 +146,18 @@ TEST(Usage, HelpFitsItsTerminal) {
         }
 }
 
+// In the same words, whichever command it is.
+TEST(Usage, HelpTellsWhatADashStandsFor) {
+    for (const char *command : {"compare", "stat", "trace", "ps", "counters"}) {
+        std::string words;
+        std::istringstream stream(thrum({command, "--help"}).out);
+        for (std::string word; stream >> word;)
+            words += word + " ";
+        EXPECT_NE(words.find("-: stdout"), std::string::npos) << command << ": " << words;
+        EXPECT_EQ(words.find("standard output"), std::string::npos) << command << ": " << words;
+    }
+}
+
 TEST(Usage, HelpNamesEveryCommand) {
     const Ended ended = thrum({"--help"});
     EXPECT_EQ(ended.code(), 0);
