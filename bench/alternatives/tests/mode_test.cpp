@@ -503,7 +503,7 @@ TEST_F(Mode, TheProgramsOwnStackIsLeftToLibc) {
         use(name);
         pthread_t handle;
         kthread_kind kind = kKind;
-        kind.user = {room, sizeof room, 0};
+        kind.user = {room, sizeof room};
         EXPECT_FALSE(mode_start(&kind, false, return_at_once, nullptr, &handle)) << name;
     }
 }
