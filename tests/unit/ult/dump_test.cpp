@@ -374,7 +374,8 @@ TEST_P(Dump, AKernelThreadInACycle) {
         return has(text, kTwoWait) &&
                has(text, "(external) waits for mutex " + address_of(&embrace.first) + ", held by " +
                              address_of(light.handle())) &&
-               has(text, " - waits for mutex " + address_of(&embrace.second) + ", held by 0x");
+               has(text, address_of(light.handle()) + " waits for mutex " + address_of(&embrace.second) +
+                             ", held by 0x");
     })) << text;
     EXPECT_EQ(text.find("DEADLOCK"), text.rfind("DEADLOCK")) << "it is told once";
     embrace.over = true;
