@@ -2,15 +2,19 @@
 //
 // What <thrum/thrum.hpp> costs above the functions that it is made of: each row is written once in C's manner and
 // once in C++'s, and does the same. Nanoseconds an operation, of CPU with one worker and of wall time with two; the
-// ratio is taken within a turn, in which both are measured one after the other.
+// ratio is taken within a turn, in which both are measured one after the other. And what one of many costs that wait for the
+// same channel: a thread, a task on a thread's stack, and a task that awaits without one.
 #include <thrum/thrum.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rounds.hpp"
@@ -515,6 +519,90 @@ std::uint64_t when_any_cpp() {
     return which == 1 ? kChoices : 0;
 }
 
+// --- many that wait ---------------------------------------------------------------------------------------------
+
+using Channel = thrum::channel<std::uint64_t>;
+
+struct Receivers {
+    Channel channel;
+    std::atomic<std::uint64_t> begun{0};
+    std::uint64_t sum = 0;
+};
+
+// To co_await, a mutex of another library: so a thread waits, and keeps its stack.
+struct Turn {
+    Channel *channel;
+    std::optional<std::uint64_t> *value;
+    bool try_lock() const { return (*value = channel->try_receive()).has_value(); }
+    void lock() const { *value = channel->receive(); }
+    void unlock() const {}
+};
+
+thrum::task<> receive_on_thread(Receivers *all) {
+    std::optional<std::uint64_t> value;
+    Turn turn{&all->channel, &value};
+    all->begun++;
+    while (co_await thrum::locking(turn), value)
+        all->sum += *value;
+}
+
+thrum::task<> receive_without_stack(Receivers *all) {
+    std::optional<std::uint64_t> value;
+    all->begun++;
+    while (co_await all->channel.receiving(value), value)
+        all->sum += *value;
+}
+
+void receive_in_thread(Receivers *all) {
+    all->begun++;
+    while (const std::optional<std::uint64_t> value = all->channel.receive())
+        all->sum += *value;
+}
+
+constexpr std::array kWaiters = {"thread, receive()", "task, on the stack of a thread", "task, co_await"};
+
+thrum::future<void> start_waiter(std::size_t manner, Receivers *all) {
+    switch (manner) {
+    case 0: return thrum::async([all] { receive_in_thread(all); });
+    case 1: return thrum::async(receive_on_thread(all));
+    default: return thrum::async(receive_without_stack(all));
+    }
+}
+
+// In the child: "waits" MANNER COUNT. One worker. What is resident is looked at while all wait.
+void work_of_waiters(const std::vector<std::string> &words) {
+    const std::size_t manner = std::stoul(words.at(1)), count = std::stoul(words.at(2));
+    const std::uint64_t sends = std::max<std::uint64_t>(2 * count, 20000);
+    const thrum::runtime runtime(1);
+    Receivers all;
+    std::vector<thrum::future<void>> waiters;
+    const auto let_all_wait = [&] {
+        for (int i = 0; i < 3; i++)
+            thrum::this_thread::yield();
+    };
+    thrum::branch([&] {
+        for (std::size_t i = 0; i < count; i++)
+            waiters.push_back(start_waiter(manner, &all));
+        while (all.begun < count)
+            thrum::this_thread::yield();
+        let_all_wait();
+    }).join();
+    bench::report_work([&] {
+        return thrum::branch([&] {
+                   for (std::uint64_t i = 0; i < sends; i++)
+                       all.channel.send(i);
+                   let_all_wait();
+                   return sends;
+               })
+            .join();
+    });
+    all.channel.close();
+    for (thrum::future<void> &waiter : waiters)
+        waiter.get();
+    if (all.sum != sends * (sends - 1) / 2)
+        throw bench::Failure("it received something else than was sent");
+}
+
 // --- measuring --------------------------------------------------------------------------------------------------
 
 struct Row {
@@ -545,6 +633,8 @@ constexpr std::array<Row, 18> kRows = {{
 
 // In the child: ROW MANNER WORKERS SECONDS.
 void work(const std::vector<std::string> &words) {
+    if (words.at(0) == "waits")
+        return work_of_waiters(words);
     const auto once = kRows.at(std::stoul(words.at(0))).manners.at(std::stoul(words.at(1)));
     const double seconds = std::stod(words.at(3));
     const thrum::runtime runtime(static_cast<unsigned>(std::stoul(words.at(2))));
@@ -563,6 +653,38 @@ void work(const std::vector<std::string> &words) {
                })
             .join();
     });
+}
+
+bench::Table waiters_table(const bench::Options &options, const bench::Environment &environment) {
+    const std::array<std::string, 2> counts = {"1", std::to_string(static_cast<long>(options.numbers[2]))};
+    bench::Turns turns{options.numbers[0], {}, 0};
+    std::vector<std::vector<std::string>> commands;
+    for (std::size_t manner = 0; manner < kWaiters.size(); manner++)
+        for (const std::string &count : counts) {
+            turns.variants.emplace_back(kWaiters[manner]);
+            commands.push_back({"waits", std::to_string(manner), count});
+        }
+    const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t which, std::size_t) {
+        return bench::measure(commands[which], environment, false);
+    });
+    bench::Table table{"waiters",
+                       "Of " + counts[1] + " that wait for one channel, with one worker",
+                       {{"waiter", "waiter", "", 0},
+                        {"bytes", "resident memory of each", "bytes", 0},
+                        {"alone", "hand-over to the only one", "ns", 1},
+                        {"many", "hand-over to the next of all", "ns", 1}},
+                       {}};
+    const auto cpu = &bench::Sample::cpu_ns_each;
+    for (std::size_t manner = 0; manner < kWaiters.size(); manner++) {
+        const std::size_t one = 2 * manner, many = one + 1;
+        const std::vector<double> bytes =
+            rounds.compared(many, one, [&](const bench::Sample &all, const bench::Sample &alone) {
+                return (all.resident_kb - alone.resident_kb) * 1024 / (options.numbers[2] - 1);
+            });
+        table.rows.push_back(
+            {kWaiters[manner], bench::estimate(bytes), rounds.of(one, cpu), rounds.of(many, cpu)});
+    }
+    return table;
 }
 
 void body(const bench::Options &options) {
@@ -602,6 +724,7 @@ void body(const bench::Options &options) {
     report.note(
         "A thread with three words, async and task_group take memory from the heap. So do C's threads in the "
         "rows that say so; in the others they need not, as their makers' frames stay.");
+    report.add(waiters_table(options, environment));
     report.print();
 }
 
@@ -612,7 +735,8 @@ int main(int argc, char **argv) {
                           {"hpp",
                            "What libthrum costs through <thrum/thrum.hpp>, beside its functions themselves.",
                            {{"--rounds", "Measurements of each row", 2, 7, 15, 1, 1000},
-                            {"--length", "How long each is, times 0.1 s", 0.05, 1, 1, 0.01, 100}},
+                            {"--length", "How long each is, times 0.1 s", 0.05, 1, 1, 0.01, 100},
+                            {"--waiters", "How many wait for one channel", 5000, 100000, 100000, 2, 1e6}},
                            {},
                            true,
                            {},

@@ -132,6 +132,8 @@ EXPECTED = {
                  "100 by way of the heap + latch, executor", "fib, branch", "halves down to 64 elements, for_each",
                  "halves down to 64 elements, reduce", "mutex + condition, there and back", "the first of two, when_any",
                  "lock + unlock", "channel of 64, a value"}),
+        "waiters": ({"bytes": INTERVAL, "alone": INTERVAL, "many": INTERVAL}, "waiter",
+                    {"thread, receive()", "task, on the stack of a thread", "task, co_await"}),
     },
     "fairness": {
         "pairs": ({"alone": INTERVAL, "beside": INTERVAL, "kept": INTERVAL, "hogs": INTERVAL}, "what",

@@ -428,9 +428,9 @@ typedef struct {
     uint64_t deadline;
     void (*fn)(void *arg);
     void *arg;
-    size_t which;  /* once fn is called: the position of the one that was ready */
-    int32_t error; /* likewise: what thrum_wait_any would have returned */
-    uint32_t opaque1;
+    size_t which;     /* once fn is called: the position of the one that was ready */
+    int32_t error;    /* likewise: what thrum_wait_any would have returned */
+    uint32_t opaque1; /* this and the next need no value */
     uint64_t opaque[12];
 } thrum_when_t;
 

@@ -306,6 +306,10 @@ static struct item *take_run(struct item **rest) {
 /* A merge sort without memory, as many waits may be in the array. runs[i] is NULL or made of 2^i runs of the array's, of which one that is in order already has one. */
 struct item *items_in_order(struct item *items, size_t count) {
     enum { LEVELS = 8 * sizeof count };
+    if (count == 1) {
+        items->next = NULL;
+        return items;
+    }
     struct item *runs[LEVELS] = {NULL}, *rest = items, *all = NULL;
     for (size_t i = 0; i < count; i++)
         items[i].next = i + 1 < count ? &items[i + 1] : NULL;
@@ -333,7 +337,6 @@ static void make_waiter(struct item *item, struct wait *wait, bool contested) {
 
 int item_enlist_alone(struct item *item, struct wait *wait) {
     make_waiter(item, wait, false);
-    item->next = NULL;
     return kind_of(item)->enlist(item);
 }
 
