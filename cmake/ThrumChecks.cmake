@@ -66,6 +66,10 @@ if(TARGET thrum-ult)
     if(THRUM_HAVE_PIDFD_SPAWN)
         list(APPEND ult_in_libcs_place pidfd_spawn pidfd_spawnp)
     endif()
+    check_function_exists(_Fork THRUM_HAVE_FORK_ALONE) # since glibc 2.34
+    if(THRUM_HAVE_FORK_ALONE)
+        list(APPEND ult_in_libcs_place _Fork)
+    endif()
     add_test(NAME build.ult-exports
              COMMAND bash "${PROJECT_SOURCE_DIR}/scripts/check-exports.sh"
                      "$<TARGET_FILE:thrum-ult>" "${ult_map}" "${CMAKE_READELF}" ${ult_in_libcs_place})

@@ -45,6 +45,7 @@ static struct {
     int (*system)(const char *);
     FILE *(*popen)(const char *, const char *);
     int (*pclose)(FILE *);
+    pid_t (*fork_alone)(void); /* _Fork */
 } libc;
 
 static struct {
@@ -72,6 +73,7 @@ static __attribute__((constructor)) void find_all(void) {
     find((void **)&libc.system, "system");
     find((void **)&libc.popen, "popen");
     find((void **)&libc.pclose, "pclose");
+    find((void **)&libc.fork_alone, "_Fork");        /* since glibc 2.34 */
     find((void **)&libc.posix_spawn, "posix_spawn"); /* last: the others are there */
 }
 
@@ -264,6 +266,20 @@ PUBLIC int execle(const char *path, const char *first, ...) {
     va_end(list);
     return execve(path, argv, envp);
 }
+
+/* --- _Fork -------------------------------------------------------------------------------------------- */
+
+#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 34)
+/* A fork without the handlers of pthread_atfork, which see to the mask elsewhere (init.c). Nothing but the mask: the child may
+ * only call what a signal handler may. */
+PUBLIC pid_t _Fork(void) {
+    find_all();
+    pid_t pid = libc.fork_alone();
+    if (pid == 0)
+        children_let_signals_in(worker_here());
+    return pid;
+}
+#endif
 
 /* --- posix_spawn -------------------------------------------------------------------------------------- */
 

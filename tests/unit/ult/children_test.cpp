@@ -122,6 +122,18 @@ const struct Way {
          close(fd);
      }},
     {"fork and execv", [](int out) { fork_and(out, false, [] { execv(kTell, arguments().data()); }); }},
+    {"_Fork alone",
+     [](int out) {
+         const pid_t pid = _Fork();
+         if (pid == 0) {
+             sigset_t set;
+             char text[32];
+             pthread_sigmask(SIG_BLOCK, nullptr, &set);
+             const int length = snprintf(text, sizeof text, "%lx", static_cast<unsigned long>(bits_of(set)));
+             _exit(write(out, text, static_cast<size_t>(length)) == length ? 0 : 1);
+         }
+         EXPECT_EQ(status_of(pid), 0);
+     }},
     {"system",
      [](int out) {
          const std::string command = std::string(kCommand) + " >&" + std::to_string(out);
