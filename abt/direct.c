@@ -67,27 +67,6 @@ LEAVES static struct abt_thread *end_by_host(struct abt_thread *host, enum abt_l
     return NULL;
 }
 
-/* abt_thread_terminate of one that has no unit any more. Returns a joiner that may run on this stream at once, and is the caller's
- * to run; one that last ran elsewhere is woken there. */
-static inline struct abt_thread *terminate_here(struct abt_thread *thread, const struct abt_stream *stream) {
-    if (!(load_relaxed(&thread->flags) & ABT_FLAG_NAMED)) {
-        abt_thread_delete(thread);
-        return NULL;
-    }
-    store_release(&thread->state, ABT_THREAD_STATE_TERMINATED);
-    struct abt_waiter *waiter = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
-    if (waiter == NULL)
-        return NULL;
-    struct abt_thread *joiner = waiter->thread;
-    if (joiner == NULL || joiner->last_stream != stream || joiner->pool->type != ABT_POOL_OURS) {
-        abt_wake(waiter);
-        return NULL;
-    }
-    front_woken(waiter->unit);
-    abt_pool_add_blocked(joiner->pool, -1);
-    return joiner;
-}
-
 /* The thread that the caller's unit runs next; NULL: it ends. Inlined: this returns to one place whatever it was resumed for. */
 static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_thread *self) {
     struct worker *worker = enter();
@@ -98,7 +77,7 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
     struct abt_stream *stream = abt_stream_on(worker);
     size_t stack_size = self->stack_size;
     self->unit = NULL;
-    struct abt_thread *next = terminate_here(self, stream); /* `self` may be gone */
+    struct abt_thread *next = abt_terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
         next = abt_pick_next(worker, host);
     front_reset_float_control(unit);

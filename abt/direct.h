@@ -101,6 +101,29 @@ INSIDE static inline __attribute__((always_inline)) bool abt_wait_direct(struct 
     return true;
 }
 
+/* abt_thread_terminate of one that has no unit any more, from inside. Returns a joiner that may run on this stream at once, and is the
+ * caller's to run; one that last ran elsewhere is woken there. */
+static inline struct abt_thread *abt_terminate_here(struct abt_thread *thread,
+                                                    const struct abt_stream *stream) {
+    if (!(load_relaxed(&thread->flags) & ABT_FLAG_NAMED)) {
+        abt_thread_delete(thread);
+        return NULL;
+    }
+    store_release(&thread->state, ABT_THREAD_STATE_TERMINATED);
+    /* Pairs with that of a joiner: from here the descriptor is its. */
+    struct abt_waiter *waiter = exchange_acq_rel(&thread->joiner, ABT_JOIN_ENDED);
+    if (waiter == NULL)
+        return NULL;
+    struct abt_thread *joiner = waiter->thread;
+    if (joiner == NULL || joiner->last_stream != stream || joiner->pool->type != ABT_POOL_OURS) {
+        abt_wake(waiter);
+        return NULL;
+    }
+    front_woken(waiter->unit);
+    abt_pool_add_blocked(joiner->pool, -1);
+    return joiner;
+}
+
 /* --- waiting (wait.c) ------------------------------------------------------------------------------------- */
 
 ENTERS static inline void abt_wait_begin(struct abt_waiter *waiter) {

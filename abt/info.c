@@ -151,8 +151,10 @@ ABT_EXPORT int ABT_info_print_thread_attr(FILE *fp, ABT_thread_attr handle) {
 
 enum { WORDS_MAX = 4096 };
 
-/* The words from where it has left its stack up to the top. Of one that runs, that is somewhere else already. */
-static void print_words(FILE *fp, const struct thrum_unit *unit) {
+/* The words from where it has left its stack up to the top. Of one that runs, that is somewhere else already. Not checked by
+ * sanitizers: among them are words that no variable has. */
+static __attribute__((noinline, no_sanitize_address, no_sanitize_thread)) void
+print_words(FILE *fp, const struct thrum_unit *unit) {
     /* Pairs with arch_switch's store. */
     const uintptr_t *word = load_acquire(&unit->sp), *top = (const uintptr_t *)(const void *)unit->stack_top;
     for (int i = 0; word + 4 <= top && i < WORDS_MAX; i += 4, word += 4)

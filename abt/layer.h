@@ -234,8 +234,8 @@ const char *abt_thread_must_return(const void *thread);
 void abt_run(struct abt_thread *host, struct abt_thread *thread);
 /* The primary was picked elsewhere and waits to be run by its stream, whose main thread calls this. */
 void abt_run_primary(struct abt_thread *host);
-/* The guest that `host` ran has left: what it said. By the host. */
-void abt_see_to(struct abt_thread *host);
+/* The guest that `host` ran has left: what it said. By the host. Returns what is to run next for that, or NULL, as without `picks`. */
+struct abt_thread *abt_see_to(struct abt_thread *host);
 /* A unit, and with it a stack, for a thread that has none. False: no memory. */
 bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, struct abt_thread *thread);
 /* The caller, a guest, leaves. */

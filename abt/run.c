@@ -120,8 +120,20 @@ bool abt_get_unit(const struct abt_thread *host, struct abt_stream *stream, stru
     return true;
 }
 
-/* The guest has left: what it said. */
-void abt_see_to(struct abt_thread *host) {
+/* A joiner runs next where it would if the guest had ended by itself (direct.c). Not inside where destructors may be called. */
+static struct abt_thread *terminate(struct abt_thread *host, struct abt_thread *guest) {
+    if (host->picks == NULL || host->turns <= 1 || !(load_relaxed(&guest->flags) & ABT_FLAG_NAMED)) {
+        abt_thread_terminate(guest);
+        return NULL;
+    }
+    struct abt_thread *joiner = abt_terminate_here(guest, abt_stream_on(enter()));
+    leave();
+    host->turns -= joiner != NULL;
+    return joiner;
+}
+
+/* The guest has left: what it said. Returns what is to run next for that, or NULL. */
+struct abt_thread *abt_see_to(struct abt_thread *host) {
     struct abt_thread *guest = host->guest;
     uint32_t left = host->left;
     host->left = ABT_LEFT_WAITING;
@@ -139,11 +151,9 @@ void abt_see_to(struct abt_thread *host) {
         break;
     case ABT_LEFT_REPLACING: store_release(&guest->state, ABT_THREAD_STATE_BLOCKED); break;
     case ABT_LEFT_EXITED: drop_unit(guest); __attribute__((fallthrough));
-    case ABT_LEFT_ENDED:
-        guest->unit = NULL;
-        abt_thread_terminate(guest);
-        break;
+    case ABT_LEFT_ENDED: guest->unit = NULL; return terminate(host, guest);
     }
+    return NULL;
 }
 
 /* The primary has a stack that is its kernel thread's: it runs on its own stream alone. */
@@ -183,7 +193,11 @@ static void run_chain(struct abt_thread *host, struct abt_thread *thread) {
         front_run(thread->unit); /* with `picks`, others may have run after it */
         thread = host->direct;
         host->direct = NULL;
-        abt_see_to(host);
+        struct abt_thread *joiner = abt_see_to(host);
+        if (thread == NULL)
+            thread = joiner;
+        else if (joiner != NULL)
+            abt_ready(joiner, ABT_POOL_CONTEXT_OP_THREAD_RESUME, false);
         if (__builtin_expect(thread != NULL && host->picks != NULL && host->turns <= 1, 0))
             abt_sched_look(host->picks, host); /* a chain of them does not come back to the scheduler */
     }

@@ -27,6 +27,33 @@ TEST_F(DirectAlone, AJoinerRunsRightAfterTheEnd) {
     EXPECT_EQ(order, "a-b");
 }
 
+// Likewise, where the host has to see to its end.
+TEST_F(DirectAlone, AJoinerRunsRightAfterTheEndOfOneWithAValue) {
+    std::string order;
+    ABT_key key;
+    OK(ABT_key_create(nullptr, &key));
+    auto first = [&] {
+        OK(ABT_self_set_specific(key, &order));
+        order += "a";
+    };
+    auto exits = [&] {
+        order += "c";
+        ABT_self_exit();
+    };
+    auto second = [&] { order += "b"; };
+    ABT_thread one = start(pool, first), other = start(pool, second);
+    OK(ABT_thread_join(one));
+    order += "-";
+    OK(ABT_thread_free(&other));
+    OK(ABT_thread_free(&one));
+    one = start(pool, exits), other = start(pool, second);
+    OK(ABT_thread_free(&one));
+    order += "-";
+    OK(ABT_thread_free(&other));
+    OK(ABT_key_free(&key));
+    EXPECT_EQ(order, "a-bc-b");
+}
+
 TEST_F(DirectAlone, OneThatIsAloneIsItsOwnSuccessor) {
     int yields = 0;
     for (int i = 0; i < 1000; i++) {
