@@ -6,7 +6,9 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "stat/lock_table.hpp"
@@ -258,6 +260,41 @@ bool is_thread_word(const ProcSample &sample, const std::set<pid_t> &threads) {
            threads.count(static_cast<pid_t>(sample.arguments[2])) != 0;
 }
 
+// "lock" of "Table<int>::lock<true>"; in small letters.
+std::string last_name(const std::string &function) {
+    std::string name;
+    int depth = 0; // of template arguments
+    for (const char letter : function) {
+        depth += letter == '<' ? 1 : letter == '>' ? -1 : 0;
+        if (depth == 0 && letter != '>')
+            name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+    const std::size_t at = name.rfind("::");
+    return at == std::string::npos ? name : name.substr(at + 2);
+}
+
+// A function that takes a lock, by its name.
+bool takes_lock(const std::string &function) {
+    static constexpr const char *kOthers[] = {"unlock", "locked", "lock_free", "lockfree",
+                                              "block",  "clock",  "deadlock"};
+    const std::string name = last_name(function);
+    const bool is_other = std::any_of(std::begin(kOthers), std::end(kOthers), [&name](const char *part) {
+        return name.find(part) != std::string::npos;
+    });
+    return !is_other && (name.find("lock") != std::string::npos || name.find("mutex") != std::string::npos);
+}
+
+// In a lock that the program has written itself, of a futex or of std::atomic::wait().
+bool is_in_own_lock(const std::vector<Frame> &stack) {
+    for (const Frame &frame : stack) {
+        if (frame.is_user)
+            return takes_lock(frame.function);
+        if (plain(frame.function) != "syscall" && !begins_with(frame.function, "std::"))
+            return false;
+    }
+    return false;
+}
+
 Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
                      const std::set<pid_t> &threads) {
     switch (sample.arguments[1] & FUTEX_CMD_MASK) {
@@ -271,6 +308,8 @@ Doing doing_at_futex(const ProcSample &sample, const std::vector<Frame> &stack,
     const auto named = doing_by_names(stack);
     if (named && *named != Doing::kIdleWait)
         return *named;
+    if (is_in_own_lock(stack))
+        return Doing::kLockWait;
     // A thread woken from a condition variable takes the mutex again; barriers count up in theirs.
     const bool may_lock = !named || std::any_of(stack.begin(), stack.end(), [](const Frame &frame) {
         return begins_with(plain(frame.function), "pthread_cond_");

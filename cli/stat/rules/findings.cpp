@@ -3,6 +3,8 @@
 // What the rules make their findings of.
 #include "stat/rules/findings.hpp"
 
+#include <cstring>
+
 #include "tools/text.hpp"
 
 namespace thrum::stat {
@@ -31,7 +33,7 @@ bool has_lock_in_its_name(const std::string &function) {
     static constexpr const char *kParts[] = {"lock", "Lock", "spin", "acquire", "mutex", "Mutex"};
     for (const char *part : kParts)
         for (std::size_t at = function.find(part); at != std::string::npos; at = function.find(part, at + 1))
-            if (*part != 'l' || at == 0 || (function[at - 1] != 'c' && function[at - 1] != 'b'))
+            if (*part != 'l' || at == 0 || std::strchr("bBcC", function[at - 1]) == nullptr)
                 return true;
     return false;
 }

@@ -118,6 +118,32 @@ std::string shown_file(const std::string &path) {
     return file_name(path.substr(0, path.find(" (deleted)")));
 }
 
+const Names kByPosition = {"read",   "readv",    "write",    "writev",     "lseek",
+                           "llseek", "sendfile", "getdents", "getdents64", "readdir"};
+
+// Wrong if they share the descriptor for the sake of the order in which they read: then the kernel's lock is what they want.
+Findings one_position(const Facts &facts) {
+    const InCalls calls = calls_of(facts, kByPosition);
+    const KernelWait *wait = nullptr;
+    for (const KernelWait &one : facts.report.kernel_waits)
+        if (wait == nullptr && one.channel.find("fdget_pos") != std::string::npos && !one.file.empty())
+            wait = &one;
+    const bool several = wait != nullptr && wait->threads > 1 && wait->samples >= kFewWaits;
+    if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
+        return {};
+    const Place place = place_of(wait->stack);
+    Finding found = finding(
+        "one-file",
+        "Threads wait in the kernel for one descriptor's position: " + wait->call + "() on " +
+            shown_file(wait->file) + at_place(place),
+        "Use pread() and pwrite(), or give each thread a descriptor of its own.",
+        facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
+    add_kernel_evidence(facts, calls, wait, found);
+    found.evidence.push_back("file: " + wait->file);
+    found.explains = std::max(calls.share, kInCall);
+    return {found};
+}
+
 Findings one_open_file(const Facts &facts) {
     const InCalls calls = calls_of(facts, kWriting);
     const KernelWait *wait = wait_of(facts, kWriting, true);
@@ -177,8 +203,10 @@ Findings one_directory(const Facts &facts) {
 // Wrong if the file's device is what they wait for: those waits are told by the kernel's function that sleeps. Or if each
 // thread has a file of its own: then no two are seen at the same.
 Findings one_file(const Facts &facts) {
-    Findings found = one_open_file(facts);
-    return found.empty() ? one_directory(facts) : found;
+    for (const auto find : {one_position, one_open_file, one_directory})
+        if (Findings found = find(facts); !found.empty())
+            return found;
+    return {};
 }
 
 // Wrong if one thread maps a lot, and no other is kept by that: then the others' share of it, and the sleeps, are missing.

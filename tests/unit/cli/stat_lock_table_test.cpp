@@ -2,6 +2,8 @@
 //
 // The list of runtimes' locks (cli/stat/lock_table.cpp, cli/stat/data/locks.conf), and what the rules make of it.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "stat/facts.hpp"
 #include "stat/lock_table.hpp"
@@ -73,6 +75,32 @@ TEST(StatLockTable, WaitsAreOfTheListedKind) {
     EXPECT_EQ(doing_by_names({runtimes("runtime.notesleep"), runtimes("runtime.stopm")}), Doing::kIdleWait);
     EXPECT_EQ(doing_by_names({runtimes("std::_Sp_counted_base::_M_release"), own("f")}),
               std::nullopt); // no wait
+}
+
+// Locks that a program has written itself: of a futex, or of std::atomic::wait(). A name that has a lock in it may be another's.
+TEST(StatLockTable, ALockOfTheProgramsOwnIsKnownByItsName) {
+    thrum::stat::ProcSample sample;
+    sample.state = 'S';
+    sample.system_call = SYS_futex;
+    sample.arguments[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+    sample.arguments[2] = 1;
+    const auto doing = [&sample](std::vector<Frame> calls, const char *function) {
+        calls.push_back(own(function));
+        return doing_of(sample, calls, {1, 2});
+    };
+    const std::vector<Frame> raw = {library("syscall")};
+    const std::vector<Frame> atomic = {library("syscall"), runtimes("std::__detail::__platform_wait"),
+                                       runtimes("std::__atomic_base::wait")};
+    const std::vector<Frame> condition = {library("__futex_abstimed_wait_common"),
+                                          library("pthread_cond_wait")};
+    for (const char *name : {"Spin::lock", "futex_lock_slow", "mutex_acquire", "Table<int>::lock_shared"}) {
+        EXPECT_EQ(doing(raw, name), Doing::kLockWait) << name;
+        EXPECT_EQ(doing(atomic, name), Doing::kLockWait) << name;
+        EXPECT_EQ(doing(condition, name), Doing::kIdleWait) << name;
+    }
+    for (const char *name : {"take", "next_block", "lock_free_pop", "pop_locked", "BlockingQueue::pop",
+                             "Mutex::unlock", "clock_wait", "MutexQueue::take"})
+        EXPECT_EQ(doing(atomic, name), Doing::kIdleWait) << name;
 }
 
 TEST(StatLockTable, FilesAddToIt) {

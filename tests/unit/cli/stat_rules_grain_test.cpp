@@ -168,7 +168,7 @@ TEST(StatRules, WaitersThatPollForALock) {
     EXPECT_EQ(cause_in("Backoff::lock"),
               "Threads sleep and try again to take a lock in Backoff::lock(), while CPUs are free");
     EXPECT_EQ(cause_in("spin_acquire").find("for work"), std::string::npos);
-    for (const char *function : {"next_block", "wait_for_clock", "poll_queue"})
+    for (const char *function : {"next_block", "wait_for_clock", "BlockingQueue::poll"})
         EXPECT_NE(cause_in(function).find("look again for work"), std::string::npos) << function;
 }
 

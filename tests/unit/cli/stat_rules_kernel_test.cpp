@@ -51,6 +51,20 @@ TEST(StatRules, ThreadsThatAppendToOneFile) {
     EXPECT_EQ(rules_of(scales.concluded()), "scales");
 }
 
+TEST(StatRules, ThreadsThatReadByOneDescriptor) {
+    const std::vector<Frame> read = {library("read"), own("next_block")};
+    Case made = in_kernel(read, 0.9, 0.1, 1.1);
+    made.report.kernel_waits = {wait("read", "/tmp/data", 2, read)};
+    made.report.kernel_waits.front().channel = "fdget_pos";
+    ASSERT_EQ(rules_of(made.concluded()), "one-file");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "Threads wait in the kernel for one descriptor's position: read() on data in next_block()");
+    EXPECT_NE(made.report.findings.front().fix.find("pread()"), std::string::npos);
+    Case readers = in_kernel(read, 0.9, 0.1, 1.1); // of one file, as long as its memory is filled
+    readers.report.kernel_waits = {wait("read", "/tmp/data", 2, read)};
+    EXPECT_EQ(rules_of(readers.concluded()).find("one-file"), std::string::npos);
+}
+
 TEST(StatRules, ThreadsThatChangeOneDirectory) {
     const std::vector<Frame> unlink = {library("unlink"), own("spool")};
     const auto made = [&unlink](const char *channel, unsigned threads) {
