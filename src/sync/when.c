@@ -16,7 +16,7 @@
  *   WHEN_ANEW     alone, it was not listed, as the object looked ready. The lister has woken the unit.
  *
  * Linearization and reclamation: as in wait_any.c, where the thread is the waiter. The lister is in a non-preemptible region while
- * the thread may wait for it. The caller's memory is used until the program's function is called. */
+ * the thread may wait for it. The caller's memory is used until the program's function is called. Modelled in tests/model/when.pml. */
 #include <errno.h>
 
 #include "base/container_of.h"
