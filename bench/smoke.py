@@ -487,7 +487,7 @@ def check_stat_cases(folder, name):
     with tempfile.TemporaryDirectory() as tree:
         for case in "hot_mutex", "scales":
             write_program(os.path.join(tree, "tests/programs/stat", case), "exit 0")
-        options = ("--check", "--json", "--runs", "1", "--build", tree, "--cases", "^(hot_mutex|scales)$")
+        options = ("--check", "--json", "--runs", "1", "--build", os.path.relpath(tree), "--cases", "^(hot_mutex|scales)$")
         for told, expected in (["hot-mutex"], ("rightly", "wrong")), ([], ("nothing", "rightly")), (["convoy"], ("wrong", "wrong")):
             findings = [{"rule": rule, "confidence": "high", "cause": "", "fix": "", "function": None, "file": None, "line": None,
                          "evidence": []} for rule in told]

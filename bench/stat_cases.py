@@ -132,6 +132,7 @@ def main():
     parser.add_argument("--cases", metavar="REGEX", default="", help="those whose names match (all)")
     parser.add_argument("--build", metavar="FOLDER", default="build/release", help="the build (build/release)")
     options = parser.parse_args()
+    options.build = os.path.abspath(options.build)  # check.py runs the programs in a folder of its own
     if options.runs < 1:
         raise Failure("--runs: at least 1", 2)
     rows = []
