@@ -2,8 +2,12 @@
 /* The stacks of all threads that can run, at one moment (ABT_info_trigger_print_all_thread_stacks).
  *
  * A signal handler may ask for it. Each stream finds it between two work units, where no thread
- * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest: it looks here before it
- * runs anything. A request that comes while another is printed is served next. */
+ * runs on it. The first one prints; the others rest until it has. A stream that sleeps counts as at rest. A request that comes
+ * while another is printed is served next.
+ *
+ * A stream that is to run something again (1) takes back what said that it is at rest, (2) has a fence, (3) reads `leader`. One that
+ * prints (1) has become the leader, (2) has a fence, (3) reads what the others say. So the leader waits for the stream, or that rests
+ * again. */
 #include <sched.h>
 
 #include "layer.h"
@@ -122,15 +126,24 @@ static void print_pools(FILE *file) {
     fflush(file);
 }
 
-void abt_dump(struct abt_stream *stream) {
-    uint32_t none = 0;
-    if (!cas_acq_rel(&dump.leader, &none, 1)) {
-        store_release(&stream->is_at_rest, 1);
+void abt_dump_await(struct abt_stream *stream) {
+    fence_seq_cst(); /* this and the next pair with that of abt_dump */
+    while (load_acquire(&dump.leader)) {
+        store_release(&stream->is_at_rest, 1); /* pairs with another_runs */
         while (load_acquire(&dump.leader))
             sched_yield();
         store_release(&stream->is_at_rest, 0);
+        fence_seq_cst();
+    }
+}
+
+void abt_dump(struct abt_stream *stream) {
+    uint32_t none = 0;
+    if (!cas_acq_rel(&dump.leader, &none, 1)) {
+        abt_dump_await(stream);
         return;
     }
+    fence_seq_cst(); /* pairs with those of abt_dump_await */
     struct request request;
     if (take_request(&request)) {
         bool in_time = wait_for_rest(stream, request.timeout);

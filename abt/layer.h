@@ -630,6 +630,8 @@ void abt_stream_events(struct abt_stream *stream, struct abt_thread *host);
 
 /* dump.c: the stacks of all threads are wanted, and none runs on this stream now. */
 void abt_dump(struct abt_stream *stream);
+/* The stream has said that it is no longer at rest, or begins, and runs something next: not while another prints. */
+void abt_dump_await(struct abt_stream *stream);
 
 /* key.c: calls the destructors. */
 void abt_values_delete(struct abt_thread *thread);

@@ -126,8 +126,10 @@ void abt_pools_sleep(struct abt_pool *const *pools, int count, uint64_t deadline
     if (stream != NULL)
         store_release(&stream->is_asleep, 1);
     front_wait_timed(sleeper.waiter.worker, &sleep.timed_wait);
-    if (stream != NULL)
+    if (stream != NULL) {
         store_release(&stream->is_asleep, 0);
+        abt_dump_await(stream);
+    }
     if (thread != NULL)
         abt_has_waited(thread);
 }

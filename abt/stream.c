@@ -63,6 +63,7 @@ static void run_main(void *arg) {
         pthread_sigmask(SIG_SETMASK, &stream->signals, NULL);
     store_release(&stream->tid, gettid());
     abt_has_more(stream->main);
+    abt_dump_await(stream);
     for (;;) {
         stream->sched->thread = stream->main;
         stream->main->sched = stream->sched;

@@ -2,6 +2,7 @@
 //
 // Threads that leave, under one of the library's schedulers: they switch to the next thread themselves, and leave their unit to it.
 #include <thrum/thrum.h>
+#include <unistd.h>
 
 #include <cfenv>
 #include <cstdio>
@@ -154,6 +155,49 @@ TEST_F(DirectAlone, StacksThatTwoAskForAtOnceAreAllPrinted) {
     one.join();
     other.join();
     EXPECT_EQ(mistaken, 0);
+}
+
+// A stream that wakes up from its sleep, or has just rested for the stacks before, runs nothing while they are printed.
+TEST_F(DirectAlone, NothingRunsWhileStacksArePrinted) {
+    static std::atomic<int> begun, printed, ran_meanwhile;
+    static ABT_pool others;
+    static std::FILE *file;
+    static void (*const note)(void *) = [](void *is_printing) {
+        ran_meanwhile += *static_cast<std::atomic<bool> *>(is_printing) ? 1 : 0;
+        begun++;
+    };
+    static std::atomic<bool> is_printing;
+    ABT_xstream other;
+    OK(ABT_xstream_create(ABT_SCHED_NULL, &other));
+    OK(ABT_xstream_get_main_pools(other, 1, &others));
+    auto write = [](void *, const char *, std::size_t size) -> ssize_t {
+        if (!is_printing) {
+            is_printing = true;
+            EXPECT_EQ(ABT_thread_create(others, note, &is_printing, ABT_THREAD_ATTR_NULL, nullptr),
+                      ABT_SUCCESS);
+            const int before = begun;
+            for (int ms = 0; ms < 5 && begun == before; ms++)
+                usleep(1000);
+        }
+        return static_cast<ssize_t>(size);
+    };
+    auto done = [](ABT_bool, void *) {
+        is_printing = false;
+        printed++;
+    };
+    file = fopencookie(nullptr, "w", {nullptr, write, nullptr, nullptr});
+    ASSERT_NE(file, nullptr);
+    begun = printed = ran_meanwhile = 0;
+    for (int i = 1; i <= 20; i += 2) {
+        for (int k = 0; k < 2; k++) // the second is printed next
+            OK(ABT_info_trigger_print_all_thread_stacks(file, -1, done, nullptr));
+        while (printed <= i || begun <= i)
+            OK(ABT_thread_yield());
+        usleep(i % 4 == 1 ? 2000 : 0); // the other stream falls asleep, or not
+    }
+    EXPECT_EQ(ran_meanwhile, 0);
+    OK(ABT_xstream_free(&other));
+    std::fclose(file);
 }
 
 TEST_F(DirectAlone, DeadlinesPassWhileOthersYield) {
