@@ -52,7 +52,7 @@ static bool polls(const struct abt_sched *sched) {
  * push that the library sees, so it is polled, less and less often. One in a pool ends when its pools are empty, of which no push
  * tells either. */
 static void rest(struct abt_sched *sched, uint64_t *pause) {
-    struct abt_stream *stream = sched->use == ABT_SCHED_MAIN ? sched->stream : NULL;
+    struct abt_stream *stream = load_relaxed(&sched->use) == ABT_SCHED_MAIN ? sched->stream : NULL;
     bool is_asked = load_acquire(&sched->request) !=
                     0; /* once: the deadline and whether a request wakes it belong together */
     uint64_t now = timer_now(), until = now + abt.spin;
@@ -86,7 +86,7 @@ static void limit_turns(struct abt_thread *host) {
 void abt_sched_look(struct abt_sched *sched, struct abt_thread *host) {
     host->turns = sched->freq;
     limit_turns(host);
-    if (sched->use == ABT_SCHED_MAIN)
+    if (load_relaxed(&sched->use) == ABT_SCHED_MAIN)
         abt_stream_events(sched->stream, host);
 }
 
@@ -113,7 +113,7 @@ static void choose(struct abt_sched *sched, struct abt_thread *host) {
         has_slept = thread == NULL;
         if (has_slept)
             rest(sched, &pause);
-        else if (sched->use != ABT_SCHED_MAIN)
+        else if (load_relaxed(&sched->use) != ABT_SCHED_MAIN)
             ABT_thread_yield();
     }
 }
@@ -363,7 +363,7 @@ ABT_EXPORT int ABT_sched_has_to_stop(ABT_sched handle, ABT_bool *stop) {
     struct abt_thread *host = abt_self();
     ABT_CHECK(host != NULL, ABT_ERR_INV_XSTREAM);
     struct abt_sched *sched = abt_sched_of(handle);
-    if (sched->use == ABT_SCHED_MAIN && sched->thread == host)
+    if (load_relaxed(&sched->use) == ABT_SCHED_MAIN && sched->thread == host)
         abt_stream_events(sched->stream, host);
     *stop = abt_sched_has_to_stop(sched);
     return ABT_SUCCESS;
@@ -376,7 +376,7 @@ ABT_EXPORT int ABT_xstream_check_events(ABT_sched handle) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_SCHED);
     struct abt_sched *sched = abt_sched_of(handle);
     ABT_CHECK(sched->thread == host, ABT_ERR_INV_THREAD);
-    if (sched->use == ABT_SCHED_MAIN)
+    if (load_relaxed(&sched->use) == ABT_SCHED_MAIN)
         abt_stream_events(sched->stream, host);
     return ABT_SUCCESS;
 }
