@@ -27,7 +27,7 @@ static inline long file_read(const char *path, char *text, size_t size) {
  * behind it. */
 static inline long file_read_status(const char *path, char *text, size_t size) {
     static const char groups[] = "\nGroups:";
-    char part[2048];
+    char part[2048] = ""; /* clang-tidy does not know that sys() writes to it */
     size_t length = 0, matched = 0;
     bool drops = false;
     text[0] = '\0';
