@@ -7,6 +7,7 @@ explains, and that a wrong command line is refused in one line. What a benchmark
 to say in one line. Of bert only the options are looked at; the name inference (the test bench.bert) runs it, with one
 layer. Usage: smoke.py BUILD_FOLDER/bench NAME, a benchmark or one of CHECKS
 """
+import contextlib
 import json
 import math
 import os
@@ -484,15 +485,18 @@ STAT = {"outcome": "scales", "verdict": "Threads help.", "findings": [], "points
 def check_stat_cases(folder, name):
     """With a `thrum stat` that says the same of each program: of what has a fault, of what has none, and of what cannot run."""
     program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "stat_cases.py")
-    with tempfile.TemporaryDirectory() as tree:
+    with tempfile.TemporaryDirectory() as tree, contextlib.ExitStack() as stack:
+        stack.callback(os.chdir, os.getcwd())
+        os.chdir(tree)
         for case in "hot_mutex", "scales":
             write_program(os.path.join(tree, "tests/programs/stat", case), "exit 0")
-        options = ("--check", "--json", "--runs", "1", "--build", os.path.relpath(tree), "--cases", "^(hot_mutex|scales)$")
+        options = ("--check", "--json", "--runs", "1", "--build", ".", "--cases", "^(hot_mutex|scales)$")
         for told, expected in (["hot-mutex"], ("rightly", "wrong")), ([], ("nothing", "rightly")), (["convoy"], ("wrong", "wrong")):
             findings = [{"rule": rule, "confidence": "high", "cause": "", "fix": "", "function": None, "file": None, "line": None,
                          "evidence": []} for rule in told]
             text = json.dumps(STAT | {"findings": findings})
-            write_program(os.path.join(tree, "bin/thrum"), f"cat <<'END'\n{text}\nEND")
+            write_program(os.path.join(tree, "bin/thrum"),
+                          f"while [ \"$1\" != -- ]; do shift; done; shift; \"$@\" || exit\ncat <<'END'\n{text}\nEND")
             answer = run(program, *options)
             expect(answer.returncode == (MISSED if "wrong" in expected else 0), f"{told}: {answer}")
             rows = {row["case"]: row for row in json.loads(answer.stdout)["rows"]}
