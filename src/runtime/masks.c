@@ -48,11 +48,12 @@ static const void *worker_now(void) {
 
 /* SIG_SETMASK of `set`, or of what `choose` says for the kernel thread that the caller is on. */
 static int install(set_fn *libcs, choose_fn *choose, const sigset_t *set, sigset_t *old) {
+    const sigset_t wanted = *set; /* `old` may be the same */
     for (;;) {
         const void *worker = worker_now();
-        sigset_t here = *set;
+        sigset_t here = wanted;
         sigbits mask;
-        memcpy(&mask, set, sizeof mask);
+        memcpy(&mask, &wanted, sizeof mask);
         if (choose(mask, &mask))
             memcpy(&here, &mask, sizeof mask);
         int error = libcs(SIG_SETMASK, &here, old);
