@@ -232,7 +232,8 @@ static void core_push(void *data, thrum_t unit) {
     if (thread == NULL)
         __builtin_unreachable(); /* no other units have this pool */
     bool was_blocked = load_relaxed(&thread->state) == ABT_THREAD_STATE_BLOCKED;
-    if (!was_blocked && front_keeps_block(unit))
+    if (!was_blocked && front_keeps_block(unit) &&
+        !(thread->flags & ABT_FLAG_PRIMARY)) /* that keeps one for life */
         abt_preempted_add(thread);
     abt_ready(thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, was_blocked);
 }

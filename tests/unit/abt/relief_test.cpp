@@ -3,11 +3,13 @@
 // A preempted thread holds a lock of pthreads' or of libc's, and what is not preempted on its stream waits for that in the kernel.
 // Nothing of the stream could run then: the thread continues elsewhere until the lock is free.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <new>
+#include <thread>
 
 #include "preempting.hpp"
 
@@ -229,6 +231,53 @@ TEST_F(Relief, TheFunctionOfAPoolWaits) {
     OK(ABT_xstream_free(&other));
     OK(ABT_pool_free(&pools[0]));
     OK(ABT_pool_user_def_free(&def));
+}
+
+// The primary is no lock holder that was preempted, though it has a thread control block of its own. It runs on its own kernel thread
+// alone, also if that waits for a lock when the primary becomes ready.
+TEST_F(Relief, ThePrimaryStaysOnItsKernelThread) {
+    begin(THRUM_ABT_PREEMPT_LEND, 50);
+    if (IsSkipped())
+        return;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static std::atomic<bool> is_held, waits, has_resumed, is_over;
+    is_held = waits = has_resumed = is_over = false;
+    std::thread outside([] {
+        EXPECT_EQ(pthread_mutex_lock(&mutex), 0);
+        is_held = true;
+        while (!waits)
+            std::this_thread::yield();
+        for (int ms = 0; ms < 100 && !has_resumed; ms++)
+            usleep(1000);
+        EXPECT_EQ(pthread_mutex_unlock(&mutex), 0);
+    });
+    while (!is_held)
+        std::this_thread::yield();
+    auto computes = [] {
+        while (!is_over)
+            ;
+    };
+    auto locks = [] {
+        waits = true;
+        EXPECT_EQ(pthread_mutex_lock(&mutex), 0);
+        EXPECT_EQ(pthread_mutex_unlock(&mutex), 0);
+    };
+    ABT_thread preempted = start(pool, computes);
+    ABT_task task = start_task(pool, locks);
+    const pid_t before = gettid();
+    OK(thrum_abt_blocking(
+        [](void *) -> void * {
+            while (!waits)
+                usleep(100);
+            return nullptr;
+        },
+        nullptr, nullptr));
+    const pid_t after = gettid();
+    has_resumed = is_over = true;
+    EXPECT_EQ(after, before);
+    OK(ABT_thread_free(&preempted));
+    OK(ABT_task_free(&task));
+    outside.join();
 }
 
 // Locks that the program does not see: malloc's, and that of a FILE.
