@@ -127,13 +127,13 @@ static void print_pools(FILE *file) {
 }
 
 void abt_dump_await(struct abt_stream *stream) {
-    fence_seq_cst(); /* this and the next pair with that of abt_dump */
+    fence_seq_cst(); /* pairs with that of abt_dump */
     while (load_acquire(&dump.leader)) {
         store_release(&stream->is_at_rest, 1); /* pairs with another_runs */
         while (load_acquire(&dump.leader))
             sched_yield();
         store_release(&stream->is_at_rest, 0);
-        fence_seq_cst();
+        fence_seq_cst(); /* likewise: pairs with that of abt_dump */
     }
 }
 
