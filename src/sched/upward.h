@@ -91,8 +91,6 @@ INSIDE bool own_take(struct worker *worker, void *(**fn)(void *), void **arg);
 INSIDE void own_begin(struct worker *worker, struct thrum_unit *child);
 /* The function that the thread, which has not ended, was created to run. For inspection. */
 SIGSAFE void *(*own_function(const struct thrum_unit *unit))(void *);
-/* For a worker that does not run yet: the first of its threads is to find a block, where they are this runtime's default. */
-NOT_INSIDE void own_prepare(struct worker *worker);
 /* It was not spawned, after all. */
 NOT_INSIDE void own_unmake(void *arg);
 
