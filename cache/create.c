@@ -93,7 +93,11 @@ INTERPOSE int pthread_create(pthread_t *restrict handle, const pthread_attr_t *r
     int error = kthread_start(&kind, detached, fn, arg, handle);
     if (error != 0 && kind.user.low != NULL) /* libc maps nothing for it */
         return pass(PASS_STACK, handle, attributes, fn, arg);
-    return error == KTHREAD_NO_DESCRIPTOR ? pass(PASS_MEMORY, handle, attributes, fn, arg) : error;
+    switch (error) {
+    case KTHREAD_NO_DESCRIPTOR: return pass(PASS_MEMORY, handle, attributes, fn, arg);
+    case KTHREAD_NOT_KEPT: return pass(PASS_OFF, handle, attributes, fn, arg);
+    default: return error;
+    }
 }
 
 /* thrd_* results for errno values, as libc maps them. */

@@ -137,9 +137,13 @@ struct kthread *kthread_of_sigsafe(pthread_t handle);
 bool kthread_init(void);
 
 /* Starts fn(arg) on an idle kernel thread of this kind, or on a new one. 0 or libc's errno (EAGAIN: not even
- * after the idle threads were given up), or KTHREAD_NO_DESCRIPTOR: nothing was done. *handle is set before the
+ * after the idle threads were given up), or one of these: nothing was done. *handle is set before the
  * thread starts. */
-enum { KTHREAD_NO_DESCRIPTOR = -1 };
+enum {
+    KTHREAD_NO_DESCRIPTOR = -1,
+    KTHREAD_NOT_KEPT =
+        -2, /* kthread_stop_keeping: a filter may be there, under which this library makes no call */
+};
 int kthread_start(const struct kthread_kind *kind, bool detached, void *(*fn)(void *), void *arg,
                   pthread_t *handle);
 

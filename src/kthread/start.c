@@ -89,7 +89,7 @@ static int start_new(const struct kthread_kind *kind, sigbits mask, bool detache
         return KTHREAD_NO_DESCRIPTOR;
     if (!keeping()) { /* known now, it is awaited (kthread_filter_comes); one that was not may be too late */
         registry_free(thread);
-        return KTHREAD_NO_DESCRIPTOR;
+        return KTHREAD_NOT_KEPT;
     }
     thread->kind = *kind;
     thread->lineage = kind->lineage;
