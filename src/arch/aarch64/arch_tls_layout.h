@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* The block at this distance, as libc keeps it for a module. The blocks are above the thread pointer. */
+/* The block at this distance, as libc keeps it for a module. The blocks are above the thread pointer. Any number may be asked about
+ * (tls_layout.c). */
 static inline char *arch_tls_block(intptr_t distance) {
-    return (char *)__builtin_thread_pointer() + distance;
+    return (char *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)distance);
 }
 
 #endif

@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
-/* The block at this distance, as libc keeps it for a module. The blocks are below the thread pointer, and libc keeps the distance positive. */
+/* The block at this distance, as libc keeps it for a module. The blocks are below the thread pointer, and libc keeps the distance
+ * positive. Any number may be asked about (tls_layout.c). */
 static inline char *arch_tls_block(intptr_t distance) {
-    char *pointer;
+    uintptr_t pointer;
     __asm__("mov %%fs:0, %0" : "=r"(pointer));
-    return pointer - distance;
+    return (char *)(pointer - (uintptr_t)distance);
 }
 
 #endif

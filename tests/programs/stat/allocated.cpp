@@ -24,7 +24,7 @@ static SEEN uint64_t serve(uint64_t state) {
 #ifndef CURED
     statistics->requests.fetch_add(1, std::memory_order_relaxed); /* HERE: true-sharing */
 #endif
-    return chew(state, 8); /* HERE: true-sharing */
+    return chew(state, 2); /* HERE: true-sharing */
 }
 
 static void *serve_some(void *arg) {
@@ -40,6 +40,6 @@ static void *serve_some(void *arg) {
 
 int main(int argc, char **argv) {
     statistics = make_statistics();
-    crew_work(crew_size(argc, argv), 30000000, serve_some);
+    crew_work(crew_size(argc, argv), 100000000, serve_some);
     return 0;
 }

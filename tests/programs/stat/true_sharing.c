@@ -10,7 +10,7 @@ static SEEN uint64_t serve(uint64_t state) {
 #ifndef CURED
     __atomic_fetch_add(&requests, 1, __ATOMIC_RELAXED); /* HERE: true-sharing */
 #endif
-    return chew(state, 8); /* HERE: true-sharing */
+    return chew(state, 2); /* HERE: true-sharing */
 }
 
 static void *serve_some(void *arg) {
@@ -22,6 +22,6 @@ static void *serve_some(void *arg) {
 }
 
 int main(int argc, char **argv) {
-    crew_work(crew_size(argc, argv), 30000000, serve_some);
+    crew_work(crew_size(argc, argv), 100000000, serve_some);
     return 0;
 }

@@ -2,9 +2,11 @@
 //
 // A shared library for blocks_test.cpp: thread-locals that a thread uses, and their destructors. In the test program itself
 // they would be the library's own, which are left alone.
-#include <cerrno>
 #include <locale.h>
 #include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
 
 namespace {
 
@@ -13,7 +15,7 @@ struct Counted {
     ~Counted();
 };
 
-int ended, ended_elsewhere;
+std::atomic<int> ended, ended_elsewhere; // by threads on several workers
 pthread_key_t key;
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
