@@ -213,8 +213,6 @@ INSIDE struct thrum_unit *lend_choose_next(struct worker *worker, struct thrum_u
 
 /* --- own.c ------------------------------------------------------------------------------------------ */
 
-/* For a worker that does not run yet: the first of its threads is to find a block, where they are this runtime's default. */
-NOT_INSIDE void own_prepare(struct worker *worker);
 /* Gives back the blocks that it keeps. */
 INSIDE void own_worker_ends(struct worker *worker);
 

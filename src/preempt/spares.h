@@ -21,15 +21,13 @@
 #include "base/inside.h"
 
 struct tcb;
-struct thrum_unit;
 
 /* A block that a thread has for life: it was never lent, and never will be to another. Its owner's to write, but for `tcb`. */
 struct own_block {
     struct tcb *tcb; /* r/o */
     void *(*fn)(void *);
     void *arg;
-    struct thrum_unit *owner; /* that begins with it installed (own_begin) */
-    struct own_block *next;   /* in a worker's list of those that are as new (own.c) */
+    struct own_block *next; /* in a worker's list of those that are as new (own.c) */
 };
 
 /* One runtime has one kind. NULL where a kind has nothing to do. Not inside, if not said otherwise. */
@@ -81,7 +79,6 @@ SIGSAFE bool spares_are_scarce(void);
 
 /* As the functions of the kind. */
 struct own_block *spares_make_own(void);
-bool spares_recycle_own(void); /* they can be made as new */
 struct own_block *spares_renew_own(struct tcb *tcb);
 void spares_end_own(struct tcb *tcb);
 

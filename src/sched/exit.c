@@ -11,7 +11,6 @@
 #include "sched/exit.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,11 +50,10 @@ static _Noreturn void exit_kernel_thread(void *result) {
 /* The C library's pthread_exit is not ours where the library was loaded by dlopen, or where a part of the program has it from
  * dlsym(RTLD_NEXT). It would end the worker's kernel thread, and all that waits for the worker would hang. So each kernel
  * thread that runs units has a value of this key while it does. */
-unsigned exit_watch_key = UINT_MAX;
-
-static bool is_watched(void) {
-    return exit_watch_key != UINT_MAX;
-}
+static struct {
+    pthread_key_t key;
+    bool is_made;
+} watch;
 
 static void has_left(void *unused) {
     (void)unused;
@@ -68,14 +66,13 @@ static void has_left(void *unused) {
 void exit_init(void) {
     *(void **)&forced_unwind = dlsym(RTLD_DEFAULT, "_Unwind_ForcedUnwind");
     *(void **)&frame_address = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
-    pthread_key_t key;
-    if (!is_watched() && pthread_key_create(&key, has_left) == 0)
-        exit_watch_key = key;
+    if (!watch.is_made)
+        watch.is_made = pthread_key_create(&watch.key, has_left) == 0;
 }
 
 void exit_watch(bool begins) {
-    if (is_watched())
-        pthread_setspecific(exit_watch_key, begins ? &exit_watch_key : NULL);
+    if (watch.is_made)
+        pthread_setspecific(watch.key, begins ? &watch : NULL);
 }
 
 /* --- ending ------------------------------------------------------------------------------------------- */

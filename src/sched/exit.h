@@ -11,7 +11,5 @@ void exit_init(void);
 /* The calling kernel thread runs units from here on, or no more. If it ends in between, a line says why, and the process
  * aborts. */
 void exit_watch(bool begins);
-/* The key (pthread_key_t) whose value says so; r/o while there are workers. UINT_MAX: there is none. */
-extern unsigned exit_watch_key;
 
 #endif

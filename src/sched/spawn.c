@@ -155,7 +155,7 @@ INSIDE static __attribute__((noinline)) bool may_run_now(struct worker *worker, 
 }
 
 LEAVES static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,
-                                                                  struct thrum_unit *unit, bool is_own) {
+                                                                  struct thrum_unit *unit) {
     unsigned stack_class = unit->stack_class;
     unit->stack_top = depot_get(&stack_depots[stack_class], &worker->stacks[stack_class]);
     if (unit->stack_top == NULL) {
@@ -164,10 +164,7 @@ LEAVES static inline __attribute__((always_inline)) int spawn_now(struct worker 
         return EAGAIN;
     }
     struct thrum_unit *self = worker->current;
-    if (is_own)
-        call_own(worker, self, unit);
-    else
-        run_child(worker, self, unit, self);
+    run_child(worker, self, unit, self);
     self->called_child = NULL;
     leave();
     if (thread != NULL)
@@ -237,11 +234,8 @@ LEAVES static __attribute__((noinline)) int spawn_tasklet(struct worker *worker,
     return error;
 }
 
-/* `is_own`: by own_make() or own_take(). */
-LEAVES static inline __attribute__((always_inline)) int spawn_as(struct worker *worker, thrum_t *thread,
-                                                                 const thrum_attr_t *attr,
-                                                                 void *(*fn)(void *), void *arg,
-                                                                 bool is_own) {
+LEAVES static inline __attribute__((always_inline)) int
+spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     if (__builtin_expect(worker == NULL && !load_acquire(&runtime.open), 0)) {
         leave();
         int error = scheduler_start_default();
@@ -261,7 +255,7 @@ LEAVES static inline __attribute__((always_inline)) int spawn_as(struct worker *
         return EINVAL;
     }
     if (__builtin_expect(worker != NULL && may_run_now(worker, attr), 1))
-        return spawn_now(worker, thread, unit, is_own);
+        return spawn_now(worker, thread, unit);
     if (!has_stack_for(worker, unit)) {
         unit_free(worker, unit);
         leave();
@@ -274,44 +268,13 @@ LEAVES static inline __attribute__((always_inline)) int spawn_as(struct worker *
     return 0;
 }
 
-LEAVES static inline __attribute__((always_inline)) int
-spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
-    return spawn_as(worker, thread, attr, fn, arg, false);
-}
-
-/* Is that the usual case of thrum_spawn, and a block at hand? */
-INSIDE static inline bool is_plain_own(struct worker *worker, const thrum_t *thread,
-                                       const thrum_attr_t *attr) {
-    return attr == NULL && worker != NULL && thread != NULL && may_run_at_once(worker, worker->current) &&
-           is_at_hand(&worker->units) && is_at_hand(&worker->stacks[STACK_CLASS_DEFAULT]) &&
-           worker->as_new.first != NULL;
-}
-
 /* One that has thread-locals of its own. */
 static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
                                                void *arg) {
-    struct worker *worker = enter();
-    int error = 0;
-    if (is_plain_own(worker, thread, attr)) {
-        struct thrum_unit *self = worker->current;
-        struct magazine *units = worker->units.loaded, *stacks = worker->stacks[STACK_CLASS_DEFAULT].loaded;
-        struct thrum_unit *child = (struct thrum_unit *)(void *)units->objects[--units->count];
-        child->stack_top = stacks->objects[--stacks->count];
-        own_take(worker, &fn, &arg);
-        unit_set(child, fn, arg, JOIN_NONE);
-        call_own(worker, self, child);
-        self->called_child = NULL;
-        leave();
-        *thread = child;
-        return 0;
-    }
-    if (__builtin_expect(!own_take(worker, &fn, &arg), 0)) {
-        leave();
-        if ((error = own_make(&fn, &arg)) != 0)
-            return error;
-        worker = enter();
-    }
-    error = spawn_as(worker, thread, attr, fn, arg, true);
+    int error = own_make(&fn, &arg);
+    if (error != 0)
+        return error;
+    error = spawn(enter(), thread, attr, fn, arg);
     if (error != 0)
         own_unmake(arg);
     return error;
@@ -322,18 +285,13 @@ static inline bool is_to_have_own(const struct attributes *attributes) {
            !(attributes->flags & THRUM_SPAWN_TASKLET);
 }
 
-static __attribute__((noinline)) int spawn_lean(thrum_t *thread, const thrum_attr_t *attr,
-                                                void *(*fn)(void *), void *arg) {
-    return spawn(enter(), thread, attr, fn, arg);
-}
-
 static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
                                                void *arg) {
     if (fn == NULL)
         return EINVAL;
-    if (attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)))
+    if (__builtin_expect(attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)), 0))
         return spawn_own(thread, attr, fn, arg);
-    return spawn_lean(thread, attr, fn, arg);
+    return spawn(enter(), thread, attr, fn, arg);
 }
 
 /* ESRCH: there is no runtime. */

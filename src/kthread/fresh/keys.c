@@ -92,11 +92,10 @@ void keys_deleted(unsigned key) {
 
 /* One pass over all keys, those included that a destructor creates in it. True if a destructor ran, which may have set
  * values again. As in libc a value is gone when the pass has come by, also where its key has no destructor. */
-static bool run_round(unsigned spared) {
+static bool run_round(void) {
     bool ran = false;
-    unsigned end = end_of_keys();
-    for (unsigned key = 0; key < end; key++) {
-        void *value = key != spared && key_exists(key) ? pthread_getspecific(key) : NULL;
+    for (unsigned key = 0; key < end_of_keys(); key++) {
+        void *value = key_exists(key) ? pthread_getspecific(key) : NULL;
         if (value == NULL)
             continue;
         pthread_setspecific(key, NULL);
@@ -104,26 +103,23 @@ static bool run_round(unsigned spared) {
         if (destructor == NULL)
             continue;
         destructor(value);
-        end = end_of_keys();
         ran = true;
     }
     return ran;
 }
 
-bool keys_run_destructors(unsigned spared) {
-    int rounds = 0;
+void keys_run_destructors(void) {
     if (skipped(ROW_KEYS))
-        return false;
-    while (rounds < PTHREAD_DESTRUCTOR_ITERATIONS && run_round(spared))
-        rounds++;
-    return rounds > 0;
+        return;
+    for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS && run_round(); round++) {
+    }
 }
 
-void keys_clear(unsigned spared) {
+void keys_clear(void) {
     if (skipped(ROW_KEYS))
         return;
     unsigned end = end_of_keys();
     for (unsigned key = 0; key < end; key++)
-        if (key != spared && key_exists(key) && pthread_getspecific(key) != NULL)
+        if (key_exists(key) && pthread_getspecific(key) != NULL)
             pthread_setspecific(key, NULL);
 }

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,7 +19,6 @@
 #include <vector>
 
 #include "blocks.h"
-#include "faults.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -272,89 +270,6 @@ TEST_F(BlocksOfThreads, AreAsNewForEachThread) {
         ASSERT_EQ(module.ended() - ended, 2 * i);
     }
     EXPECT_EQ(module.ended_elsewhere(), 0);
-}
-
-namespace {
-
-// Each uses its thread-locals, and finds them as it has left them when its children have ended. Every third has none of its
-// own.
-struct Tree {
-    int (*use)();
-    std::atomic<int> own{0}, not_new{0}, lost{0};
-};
-
-struct Node {
-    Tree *tree;
-    int depth;
-    bool is_own;
-};
-
-void *grow(void *arg) {
-    enum { KEPT = 4 }; // all but errno
-    const Node &node = *static_cast<Node *>(arg);
-    Tree &tree = *node.tree;
-    if (node.is_own) {
-        tree.own++;
-        tree.not_new += tree.use() != 0;
-    }
-    thrum_attr_t lent;
-    thrum_attr_init(&lent);
-    thrum_attr_set_preempt(&lent, THRUM_PREEMPT_LEND);
-    Node children[2];
-    thrum_t threads[2];
-    for (int i = 0; i < 2 && node.depth > 0; i++) {
-        children[i] = {&tree, node.depth - 1, (node.depth + i) % 3 != 0};
-        if (thrum_spawn(&threads[i], children[i].is_own ? nullptr : &lent, grow, &children[i]) != 0)
-            abort();
-    }
-    for (int i = 0; i < 2 && node.depth > 0; i++)
-        thrum_join(threads[i], nullptr);
-    if (node.is_own)
-        tree.lost += tree.use() < KEPT;
-    return nullptr;
-}
-
-void expect_new_in_tree(Tree *tree, int (*ended)(), int (*ended_elsewhere)()) {
-    const int before = ended();
-    Node root{tree, ULT_EMULATED ? 5 : 9, true};
-    in_own(grow, &root);
-    EXPECT_GT(tree->own, 0);
-    EXPECT_EQ(tree->not_new, 0);
-    EXPECT_EQ(tree->lost, 0);
-    EXPECT_EQ(ended() - before, 2 * tree->own);
-    EXPECT_EQ(ended_elsewhere(), 0);
-}
-
-} // namespace
-
-extern "C" int use_locals();
-extern "C" int locals_ended();
-extern "C" int locals_ended_elsewhere();
-
-// So do those of a tree, that begin and end on calls by others with a block or without, and are stolen and preempted in between. The
-// library is one that the program is linked with, and then one that is opened.
-TEST_F(BlocksOfThreads, AreAsNewInATree) {
-    for (const unsigned workers : {1U, 2U}) {
-        const Preempting preempting(workers, THRUM_PREEMPT_OWN_TLS, kShort);
-        Tree tree{use_locals};
-        expect_new_in_tree(&tree, locals_ended, locals_ended_elsewhere);
-    }
-    Module module;
-    ASSERT_NE(module.use, nullptr) << dlerror();
-    const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS, kShort);
-    Tree opened{module.use}, linked{use_locals};
-    expect_new_in_tree(&opened, module.ended, module.ended_elsewhere);
-    expect_new_in_tree(&linked, locals_ended, locals_ended_elsewhere);
-}
-
-// Where all threads have one, the first does not wait until it is made.
-TEST_F(BlocksOfThreads, AreThereForTheFirstThread) {
-    blocks_forget();
-    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
-    faults.create.after(0, 1000, EAGAIN);
-    void *result = in_own([](void *arg) { return arg; }, this);
-    faults_clear();
-    EXPECT_EQ(result, this);
 }
 
 // So does one that ends by thrum_exit, with spares that a preempted thread has used.
