@@ -121,46 +121,41 @@ std::string shown_file(const std::string &path) {
 const Names kByPosition = {"read",   "readv",    "write",    "writev",     "lseek",
                            "llseek", "sendfile", "getdents", "getdents64", "readdir"};
 
-// Wrong if they share the descriptor for the sake of the order in which they read: then the kernel's lock is what they want.
-Findings one_position(const Facts &facts) {
-    const InCalls calls = calls_of(facts, kByPosition);
-    const KernelWait *wait = nullptr;
-    for (const KernelWait &one : facts.report.kernel_waits)
-        if (wait == nullptr && one.channel.find("fdget_pos") != std::string::npos && !one.file.empty())
-            wait = &one;
+// `what` they wait in the kernel for, which `call` says, and the cure. Nothing where too few were seen, or too little is lost.
+Findings waiting_for_one(const Facts &facts, const InCalls &calls, const KernelWait *wait,
+                         const std::string &what, const char *cure) {
     const bool several = wait != nullptr && wait->threads > 1 && wait->samples >= kFewWaits;
     if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
         return {};
     const Place place = place_of(wait->stack);
     Finding found = finding(
-        "one-file",
-        "Threads wait in the kernel for one descriptor's position: " + wait->call + "() on " +
-            shown_file(wait->file) + at_place(place),
-        "Use pread() and pwrite(), or give each thread a descriptor of its own.",
+        "one-file", "Threads wait in the kernel for " + what + at_place(place), cure,
         facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
     add_kernel_evidence(facts, calls, wait, found);
-    found.evidence.push_back("file: " + wait->file);
+    if (!wait->file.empty())
+        found.evidence.push_back("file: " + wait->file);
     found.explains = std::max(calls.share, kInCall);
     return {found};
 }
 
+// Wrong if they share the descriptor for the sake of the order in which they read: then the kernel's lock is what they want.
+Findings one_position(const Facts &facts) {
+    const KernelWait *wait = nullptr;
+    for (const KernelWait &one : facts.report.kernel_waits)
+        if (wait == nullptr && one.channel.find("fdget_pos") != std::string::npos && !one.file.empty())
+            wait = &one;
+    return waiting_for_one(
+        facts, calls_of(facts, kByPosition), wait,
+        wait == nullptr ? "" : "one descriptor's position: " + wait->call + "() on " + shown_file(wait->file),
+        "Use pread() and pwrite(), or give each thread a descriptor of its own.");
+}
+
 Findings one_open_file(const Facts &facts) {
-    const InCalls calls = calls_of(facts, kWriting);
     const KernelWait *wait = wait_of(facts, kWriting, true);
-    const bool several = wait != nullptr && wait->threads > 1 && wait->samples >= kFewWaits;
-    if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
-        return {};
-    const Place place = place_of(wait->stack);
-    Finding found = finding(
-        "one-file",
-        "Threads wait in the kernel for each other: " + wait->call + "() on " + shown_file(wait->file) +
-            at_place(place),
-        "Give each thread a file of its own, or let one thread write, from a buffer.",
-        facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
-    add_kernel_evidence(facts, calls, wait, found);
-    found.evidence.push_back("file: " + wait->file);
-    found.explains = std::max(calls.share, kInCall);
-    return {found};
+    return waiting_for_one(facts, calls_of(facts, kWriting), wait,
+                           wait == nullptr ? ""
+                                           : "each other: " + wait->call + "() on " + shown_file(wait->file),
+                           "Give each thread a file of its own, or let one thread write, from a buffer.");
 }
 
 // Of all calls that change directories: which of them a thread sleeps in is chance.
@@ -175,6 +170,7 @@ std::optional<KernelWait> wait_for_directory(const Facts &facts) {
             all->threads = std::max(all->threads, wait.threads);
         } else {
             all = wait;
+            all->file.clear(); // the place says which directory, as far as it is known
         }
     }
     return all;
@@ -182,20 +178,10 @@ std::optional<KernelWait> wait_for_directory(const Facts &facts) {
 
 // Wrong if the threads that wait do so at several directories, each of which two of them share.
 Findings one_directory(const Facts &facts) {
-    const InCalls calls = calls_of(facts, kNaming);
     const std::optional<KernelWait> wait = wait_for_directory(facts);
-    const bool several = wait && wait->threads > 1 && wait->samples >= kFewWaits;
-    if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
-        return {};
-    const Place place = place_of(wait->stack);
-    Finding found = finding(
-        "one-file",
-        "Threads wait in the kernel for each other: " + wait->call + "() in one directory" + at_place(place),
-        "Give each thread a directory of its own, or make and remove fewer files.",
-        facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
-    add_kernel_evidence(facts, calls, &*wait, found);
-    found.explains = std::max(calls.share, kInCall);
-    return {found};
+    return waiting_for_one(facts, calls_of(facts, kNaming), wait ? &*wait : nullptr,
+                           wait ? "each other: " + wait->call + "() in one directory" : "",
+                           "Give each thread a directory of its own, or make and remove fewer files.");
 }
 
 } // namespace
