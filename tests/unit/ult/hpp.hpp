@@ -5,6 +5,7 @@
 
 #include <thrum/thrum.hpp>
 
+#include <exception>
 #include <stdexcept>
 
 #include "ult.hpp"
@@ -48,3 +49,16 @@ class Hpp : public Ult {
 struct Thrown : std::runtime_error {
     explicit Thrown(const std::string &what = "thrown") : std::runtime_error(what) {}
 };
+
+#ifdef __cpp_impl_coroutine
+// A coroutine of another library's, that no thread waits for.
+struct Fire {
+    struct promise_type {
+        Fire get_return_object() const { return {}; }
+        std::suspend_never initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        void return_void() const {}
+        void unhandled_exception() const { std::terminate(); }
+    };
+};
+#endif

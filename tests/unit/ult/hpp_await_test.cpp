@@ -341,16 +341,6 @@ TEST_P(HppAwait, WhatIsResumedLaterRunsThere) {
 }
 
 // A coroutine of another library's that awaits tasks and futures.
-struct Fire {
-    struct promise_type {
-        Fire get_return_object() const { return {}; }
-        std::suspend_never initial_suspend() const noexcept { return {}; }
-        std::suspend_never final_suspend() const noexcept { return {}; }
-        void return_void() const {}
-        void unhandled_exception() const { std::terminate(); }
-    };
-};
-
 Fire coroutine_of_another_library(thrum::future<void> go, thrum::promise<long> result) {
     const long before = (co_await ready(20)).value;
     co_await go;

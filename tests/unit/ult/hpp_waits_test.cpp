@@ -183,16 +183,6 @@ TEST_P(HppWaits, AThreadsExceptionIsRethrown) {
 }
 
 // A coroutine of another library awaits them too.
-struct Fire {
-    struct promise_type {
-        Fire get_return_object() const { return {}; }
-        std::suspend_never initial_suspend() const noexcept { return {}; }
-        std::suspend_never final_suspend() const noexcept { return {}; }
-        void return_void() const {}
-        void unhandled_exception() const { std::terminate(); }
-    };
-};
-
 Fire foreign(thrum::binary_semaphore &go, thrum::channel<int> &numbers, thrum::promise<int> result) {
     co_await go;
     std::optional<int> one, two;
