@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks in Python share (server, bert): options, pairs of runs without and with the library,
+"""What the benchmarks in Python share: how one fails (all); and of server and bert options, pairs of runs without and with the library,
 medians with their intervals, and a report as a table or as JSON. The same as common.hpp, to the letter of
 the JSON; common.hpp says how they measure.
 """

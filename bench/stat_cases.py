@@ -20,18 +20,14 @@ import subprocess
 import sys
 import tempfile
 
+from common import Failure
+
 CASES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tests", "programs", "stat")
 ACCUSES_NOTHING = {"scales", "io-bound", "inconclusive"}
 SURE = {"high", "medium"}
 SKIPPED = 77  # check.py: it cannot be tried here
 WHERE = "alone", "beside a hog"
 VERDICTS = "rightly", "nothing", "wrong"
-
-
-class Failure(Exception):
-    def __init__(self, what, code=1):
-        super().__init__(what)
-        self.code = code
 
 
 class Parser(argparse.ArgumentParser):

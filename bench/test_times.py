@@ -19,17 +19,13 @@ import sys
 import tempfile
 import time
 
+from common import Failure
+
 LIMITS = {"run": 100, "test": 720, "test_again": 420, "check": 90}  # seconds; the order in which they are measured
 WHAT = {"run": "./run, fresh clone, until built", "test": "./test, fresh clone", "test_again": "./test after a change",
         "check": "make check after a change"}
 PROGRESS = re.compile(r"\d+ of \d+ steps$")
 REPOSITORY = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
-
-
-class Failure(Exception):
-    def __init__(self, what, code=1):
-        super().__init__(what)
-        self.code = code
 
 
 class Parser(argparse.ArgumentParser):
