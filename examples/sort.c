@@ -52,9 +52,8 @@ int main(void) {
     static int numbers[COUNT];
     struct part all = {numbers, COUNT};
     thrum_t thread;
-    srand(1);
-    for (int i = 0; i < COUNT; i++)
-        numbers[i] = rand();
+    for (unsigned i = 0; i < COUNT; i++)
+        numbers[i] = (int)(i * 2654435761U >> 1); /* spreads them (Fibonacci hashing) */
     if (thrum_init(NULL) != 0 || thrum_spawn(&thread, NULL, sort, &all) != 0)
         return 1;
     thrum_join(thread, NULL);

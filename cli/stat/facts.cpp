@@ -349,6 +349,15 @@ double wanted_in_vain(const Point &point, double threads, double all_cores, unsi
     return got < kKeptFrom * wanted && wanted - got >= kMissed ? wanted : 0;
 }
 
+// Of the wall time: for so long, at most, others had a CPU that a thread waited for. Of threads with equal work one may be left
+// over in the end for that long.
+double delayed_by_others(const Point &point) {
+    if (point.wall.median <= 0)
+        return 0;
+    return std::min(point.run_delay / point.wall.median,
+                    std::max(0.0, point.load.others.value_or(0)) + point.load.stolen);
+}
+
 } // namespace
 
 Place place_of(const std::vector<Frame> &stack) {
@@ -514,7 +523,7 @@ Facts::Facts(const Report &whole) : report(whole) {
     if (report.sampled_wall > 0 && !report.threads.empty()) {
         const Alone time = time_alone(report);
         alone = is_busy ? share_alone_by_cpu(report, std::min(cores, threads))
-                        : time.seconds / report.sampled_wall;
+                        : std::max(0.0, time.seconds / report.sampled_wall - delayed_by_others(last));
         alone_by_one = time.seconds > 0 ? time.by_one / time.seconds : 0;
         nothing = std::clamp(1 - time.working / report.sampled_wall, 0.0, 1.0);
     }

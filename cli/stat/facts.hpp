@@ -90,7 +90,7 @@ struct Facts {
     double io_share = 0; // of `active`
     double wanting = 0;  // threads that ran or wanted to, on average
     // Of the sampled time, in which one thread alone ran or wanted to, and none waited for a lock; where is_busy, of the time
-    // that the CPU time would have taken.
+    // that the CPU time would have taken. Without what others may have added to it.
     double alone = 0;
     double alone_by_one = 0; // of the time of one alone: of the thread that was it for longest
     double nothing = 0;      // of the sampled time, in which no thread had anything to do

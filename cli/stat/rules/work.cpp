@@ -110,6 +110,13 @@ bool is_work_of_one(const std::vector<Thread> &threads) {
     return largest >= kNearlyAll * all;
 }
 
+// Others that keep a thread from a CPU leave another alone with the work, and one run does not show which of the two it was.
+Confidence confidence_of_alone(const Facts &facts) {
+    if (facts.is_busy)
+        return facts.is_compared() ? Confidence::kMedium : Confidence::kLow;
+    return facts.is_compared() ? Confidence::kHigh : Confidence::kMedium;
+}
+
 } // namespace
 
 // Wrong if the thread with the most CPU time does something else than the others, as one that prepares their work: then it is
@@ -148,14 +155,13 @@ Findings sequential(const Facts &facts) {
         return {};
     const Place place = place_of_main(facts);
     const bool may_be_meant = !facts.is_compared() && is_work_of_one(facts.report.threads);
-    Finding found =
-        may_be_meant
-            ? finding("sequential", "One thread alone does the work" + at_place(place),
-                      "Share the work out to more threads, if it is not meant for one.", Confidence::kLow,
-                      place)
-            : finding("sequential", "One thread alone does a part of the work" + at_place(place),
-                      "Parallelise that part, or overlap it with the other threads' work.",
-                      facts.is_busy || !facts.is_compared() ? Confidence::kMedium : Confidence::kHigh, place);
+    Finding found = may_be_meant
+                        ? finding("sequential", "One thread alone does the work" + at_place(place),
+                                  "Share the work out to more threads, if it is not meant for one.",
+                                  Confidence::kLow, place)
+                        : finding("sequential", "One thread alone does a part of the work" + at_place(place),
+                                  "Parallelise that part, or overlap it with the other threads' work.",
+                                  confidence_of_alone(facts), place);
     found.evidence.push_back(percent(facts.alone) + " of the time only one thread had work");
     if (facts.speedup > 0 && !facts.is_busy && facts.ideal > 1) {
         const double part = (facts.ideal / facts.speedup - 1) / (facts.ideal - 1);

@@ -142,6 +142,21 @@ TEST(StatRules, ThreadsWithoutWork) {
 }
 
 // Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
+// Two threads with equal work, of which one waited for a CPU that another program had: it is left over in the end.
+TEST(StatRules, AThreadLeftOverSinceItHadToWaitForACpu) {
+    const auto made = [](double run_delay, double others) {
+        Case one;
+        one.point(0, 1, 1.7, 0).others(others).doing(Doing::kRunning, 1.4).doing(Doing::kRunnable, 0.3);
+        one.report.points.front().most_threads = 3;
+        one.report.points.front().run_delay = run_delay;
+        one.thread(0, 0.7).thread(0, 1);
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0, 0), "sequential");
+    EXPECT_EQ(made(0.3, 0), "sequential") << "its own threads kept it waiting";
+    EXPECT_NE(made(0.3, 0.3), "sequential");
+}
+
 TEST(StatRules, ASequentialPartOnABusyMachine) {
     const auto busy = [] {
         Case made;
@@ -157,6 +172,11 @@ TEST(StatRules, ASequentialPartOnABusyMachine) {
     prepared.slowed(0, 1.4, 0.7).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1).slowed(1.4, 2, 0.1);
     ASSERT_EQ(rules_of(prepared.concluded()), "sequential inconclusive");
     EXPECT_EQ(prepared.report.findings.front().evidence.front(), "75 % of the time only one thread had work");
+    EXPECT_EQ(prepared.report.findings.front().confidence, Confidence::kMedium);
+    Case one_run = prepared;
+    one_run.report.points.erase(one_run.report.points.begin());
+    ASSERT_EQ(rules_of(one_run.concluded()), "sequential");
+    EXPECT_EQ(one_run.report.findings.front().confidence, Confidence::kLow);
     Case turns = busy(); // two take turns, at a barrier say, and their creator waits
     turns.slowed(0, 0.01, 0).slowed(0, 1, 0.5).slowed(1, 2, 0.5);
     turns.report.threads.back().spans.front().end = 1.9;
