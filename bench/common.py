@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks in Python share: how one fails (all); and of server and bert options, pairs of runs without and with the library,
-medians with their intervals, and a report as a table or as JSON. The same as common.hpp, to the letter of
-the JSON; common.hpp says how they measure.
+"""What the benchmarks in Python share. All: how one fails and reads its command line. server and bert: options, pairs of
+runs without and with the library, medians with their intervals, and a report as a table or as JSON; the same as common.hpp, to
+the letter of the JSON. common.hpp says how they measure.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ class Failure(Exception):
         self.code = code
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     def error(self, message):
         raise Failure(f"{message}; see {self.prog} --help", 2)
 
@@ -36,7 +36,7 @@ def _number(kind, least):
 
 def read_options(name, about, numbers, texts=()):
     """numbers: (option, help, quick, usual, full, least); texts: (option, help, default)."""
-    parser = _Parser(prog=name, description=about, allow_abbrev=False)
+    parser = Parser(prog=name, description=about, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="Print JSON instead of tables")
     parser.add_argument("--save", metavar="FILE", help="Write JSON into a file, besides what is printed")
     size = parser.add_mutually_exclusive_group()

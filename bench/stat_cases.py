@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import Failure
+from common import Failure, Parser
 
 CASES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tests", "programs", "stat")
 ACCUSES_NOTHING = {"scales", "io-bound", "inconclusive"}
@@ -28,11 +28,6 @@ SURE = {"high", "medium"}
 SKIPPED = 77  # check.py: it cannot be tried here
 WHERE = "alone", "beside a hog"
 VERDICTS = "rightly", "nothing", "wrong"
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise Failure(f"{message}; see --help", 2)
 
 
 def all_cases():

@@ -19,18 +19,13 @@ import sys
 import tempfile
 import time
 
-from common import Failure
+from common import Failure, Parser
 
 LIMITS = {"run": 100, "test": 720, "test_again": 420, "check": 90}  # seconds; the order in which they are measured
 WHAT = {"run": "./run, fresh clone, until built", "test": "./test, fresh clone", "test_again": "./test after a change",
         "check": "make check after a change"}
 PROGRESS = re.compile(r"\d+ of \d+ steps$")
 REPOSITORY = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise Failure(f"{message}; see --help", 2)
 
 
 def limit(text):

@@ -354,8 +354,7 @@ double wanted_in_vain(const Point &point, double threads, double all_cores, unsi
 double delayed_by_others(const Point &point) {
     if (point.wall.median <= 0)
         return 0;
-    return std::min(point.run_delay / point.wall.median,
-                    std::max(0.0, point.load.others.value_or(0)) + point.load.stolen);
+    return std::clamp(point.load.taken(), 0.0, point.run_delay / point.wall.median);
 }
 
 } // namespace
@@ -452,7 +451,7 @@ bool is_worth_telling(const Report &child, const Report &whole) {
 }
 
 bool is_disturbed(const Load &load, unsigned processors) {
-    return load.others.value_or(0) + load.stolen >= kDisturbed * processors;
+    return load.taken() >= kDisturbed * processors;
 }
 
 Facts::Facts(const Report &whole) : report(whole) {

@@ -471,7 +471,7 @@ std::string noise_text(const Report &report) {
     bool known = false;
     for (const Point &point : report.points) {
         known = known || point.load.others;
-        others = std::max(others, point.load.others.value_or(0) + point.load.stolen);
+        others = std::max(others, point.load.taken());
         waited = std::max(waited, point.load.waited.value_or(0));
     }
     const double share = others / std::max(1U, report.machine.processors);

@@ -25,6 +25,7 @@ struct Load {
     double stolen = 0;            // likewise, what the hypervisor gave to others
     std::optional<double> waited; // PSI's share of the time, 0 to 1; the program's own threads wait as well
     double load_before = 0, load_after = 0;
+    double taken() const { return others.value_or(0) + stolen; } // CPUs that this process could not have
 };
 Load load_between(const Moment &before, const Moment &after);
 

@@ -121,15 +121,18 @@ std::string shown_file(const std::string &path) {
 const Names kByPosition = {"read",   "readv",    "write",    "writev",     "lseek",
                            "llseek", "sendfile", "getdents", "getdents64", "readdir"};
 
-// `what` they wait in the kernel for, which `call` says, and the cure. Nothing where too few were seen, or too little is lost.
+// `what` threads wait for in the kernel, and the cure. A wait without a file is one for a directory: the place in the code says
+// which, as far as it is known. Nothing where too few waits were seen, or too little is lost.
 Findings waiting_for_one(const Facts &facts, const InCalls &calls, const KernelWait *wait,
                          const std::string &what, const char *cure) {
     const bool several = wait != nullptr && wait->threads > 1 && wait->samples >= kFewWaits;
     if (!is_lost_in_kernel(facts) || !several || (!facts.report.burns.empty() && calls.share < kInCall))
         return {};
     const Place place = place_of(wait->stack);
+    const std::string where = wait->file.empty() ? "in one directory" : "on " + shown_file(wait->file);
     Finding found = finding(
-        "one-file", "Threads wait in the kernel for " + what + at_place(place), cure,
+        "one-file",
+        "Threads wait in the kernel for " + what + ": " + wait->call + "() " + where + at_place(place), cure,
         facts.is_busy || wait->samples < kFewSamples ? Confidence::kMedium : Confidence::kHigh, place);
     add_kernel_evidence(facts, calls, wait, found);
     if (!wait->file.empty())
@@ -144,17 +147,12 @@ Findings one_position(const Facts &facts) {
     for (const KernelWait &one : facts.report.kernel_waits)
         if (wait == nullptr && one.channel.find("fdget_pos") != std::string::npos && !one.file.empty())
             wait = &one;
-    return waiting_for_one(
-        facts, calls_of(facts, kByPosition), wait,
-        wait == nullptr ? "" : "one descriptor's position: " + wait->call + "() on " + shown_file(wait->file),
-        "Use pread() and pwrite(), or give each thread a descriptor of its own.");
+    return waiting_for_one(facts, calls_of(facts, kByPosition), wait, "one descriptor's position",
+                           "Use pread() and pwrite(), or give each thread a descriptor of its own.");
 }
 
 Findings one_open_file(const Facts &facts) {
-    const KernelWait *wait = wait_of(facts, kWriting, true);
-    return waiting_for_one(facts, calls_of(facts, kWriting), wait,
-                           wait == nullptr ? ""
-                                           : "each other: " + wait->call + "() on " + shown_file(wait->file),
+    return waiting_for_one(facts, calls_of(facts, kWriting), wait_of(facts, kWriting, true), "each other",
                            "Give each thread a file of its own, or let one thread write, from a buffer.");
 }
 
@@ -170,7 +168,7 @@ std::optional<KernelWait> wait_for_directory(const Facts &facts) {
             all->threads = std::max(all->threads, wait.threads);
         } else {
             all = wait;
-            all->file.clear(); // the place says which directory, as far as it is known
+            all->file.clear();
         }
     }
     return all;
@@ -179,8 +177,7 @@ std::optional<KernelWait> wait_for_directory(const Facts &facts) {
 // Wrong if the threads that wait do so at several directories, each of which two of them share.
 Findings one_directory(const Facts &facts) {
     const std::optional<KernelWait> wait = wait_for_directory(facts);
-    return waiting_for_one(facts, calls_of(facts, kNaming), wait ? &*wait : nullptr,
-                           wait ? "each other: " + wait->call + "() in one directory" : "",
+    return waiting_for_one(facts, calls_of(facts, kNaming), wait ? &*wait : nullptr, "each other",
                            "Give each thread a directory of its own, or make and remove fewer files.");
 }
 

@@ -178,8 +178,7 @@ namespace {
 // of its CPUs, but hardly more of these than of those that the program may not use.
 double free_time(const Report &report, const Point &point) {
     const double processors = std::max({1U, report.machine.processors, report.host_processors});
-    const double others = point.load.others.value_or(0) + point.load.stolen;
-    return point.wall.low * std::max(0.0, 1 - others / processors);
+    return point.wall.low * std::max(0.0, 1 - point.load.taken() / processors);
 }
 
 constexpr double kCrowded = 1.1;   // threads that want a CPU, to cores: more than these

@@ -141,7 +141,6 @@ TEST(StatRules, ThreadsWithoutWork) {
     EXPECT_EQ(made.report.outcome, Outcome::kNoFaster);
 }
 
-// Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
 // Two threads with equal work, of which one waited for a CPU that another program had: it is left over in the end.
 TEST(StatRules, AThreadLeftOverSinceItHadToWaitForACpu) {
     const auto made = [](double run_delay, double others) {
@@ -157,6 +156,7 @@ TEST(StatRules, AThreadLeftOverSinceItHadToWaitForACpu) {
     EXPECT_NE(made(0.3, 0.3), "sequential");
 }
 
+// Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
 TEST(StatRules, ASequentialPartOnABusyMachine) {
     const auto busy = [] {
         Case made;
