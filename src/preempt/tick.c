@@ -130,6 +130,15 @@ void tick_resume(struct worker *worker) {
     ask(worker);
 }
 
+/* The next regular tick comes too late for a deadline, or for the end of a turn. */
+static void ask_if_sooner(struct worker *worker) {
+    if (load_relaxed(&worker->tick.state) != TICK_ON)
+        return;
+    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.request.period));
+    if (first_before(worker, next) < next)
+        ask(worker);
+}
+
 void tick_has_deadline(struct worker *worker, uint64_t deadline) {
     if (load_relaxed(&worker->tick.state) != TICK_ON || !has_ranks(worker))
         return;
@@ -140,11 +149,8 @@ void tick_has_deadline(struct worker *worker, uint64_t deadline) {
 
 void tick_finds_computing(struct worker *worker) {
     store_relaxed(&worker->tick.last.computes, load_relaxed(&worker->counters.switches) + 1);
-    if (load_relaxed(&worker->tick.state) != TICK_ON || has_ranks(worker))
-        return;
-    uint64_t next = next_phase(worker, load_relaxed(&worker->tick.request.period));
-    if (first_before(worker, next) < next)
-        ask(worker);
+    if (!has_ranks(worker))
+        ask_if_sooner(worker);
 }
 
 bool tick_gives_way(const struct worker *worker, bool has_woken) {
@@ -328,7 +334,7 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     if ((early || period != load_relaxed(&preempt.period)) && load_relaxed(&tick->state) == TICK_ON)
         ask(worker);
     else
-        tick_has_deadline(worker, load_relaxed(&worker->timers.next));
+        ask_if_sooner(worker); /* than the one after this, before which a turn may end that lasts still */
     bool came_early = tick->last.came_early;
     tick->last.came_early = false;
     if (came_early) /* no part of a slice has passed since the last one that counts */
