@@ -77,16 +77,18 @@ bool says_nothing(const End &end) {
     return end.said.find("thrum: ") == std::string::npos;
 }
 
-// On worker 1: this thread, which is bound to worker 0, does not let it.
+// On worker 1, and on no other: this thread is preempted while it waits, and worker 0 would run a thread that may run there.
 void on_the_other_worker(const Light::Work &work) {
-    const thrum_attr_t queued = attr_queued();
+    thrum_attr_t bound;
+    thrum_attr_init(&bound);
+    EXPECT_EQ(thrum_attr_set_worker(&bound, 1), 0);
     std::atomic<bool> over{false};
     Light thread(
         [&] {
             work();
             over = true;
         },
-        &queued);
+        &bound);
     while (!over) {
     }
 }
