@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -88,6 +89,14 @@ void take_difference(const Account &before, const Account &after, Measured &meas
     measured.voluntary = grown(before.voluntary, after.voluntary);
     measured.involuntary = grown(before.involuntary, after.involuntary);
     measured.faults_major = grown(before.faults_major, after.faults_major);
+}
+
+void leave_out_late_ticks(unsigned threads, Measured &measured) {
+    constexpr double kLongestTick = 0.01;
+    const double at_once = std::min<double>(threads, std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    const double excess = measured.user + measured.system - at_once * measured.wall;
+    if (excess > 0 && excess <= at_once * kLongestTick)
+        leave_out_cpu(excess, measured);
 }
 
 } // namespace thrum::stat

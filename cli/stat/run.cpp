@@ -535,12 +535,13 @@ Measured watch(pid_t pid, double seconds, const std::vector<Layer *> &layers, In
         take_switches(pid, after);
     }
     take_difference(*before, after, measured);
+    measured.most_threads = std::max(1U, clockwork.threads().most());
+    leave_out_late_ticks(measured.most_threads, measured);
     measured.own_cpu = measured.user + measured.system;
     Moment load_after = moment_now();
     load_after.own += measured.user + measured.system; // the process is no child, but no stranger either
     measured.load = load_between(load_before, load_after);
     measured.run_delay = clockwork.threads().run_delay();
-    measured.most_threads = std::max(1U, clockwork.threads().most());
     return measured;
 }
 

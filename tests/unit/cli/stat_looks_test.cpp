@@ -12,6 +12,7 @@
 #include "documents.hpp"
 #include "interrupts.hpp"
 #include "place.hpp"
+#include "stat/account.hpp"
 #include "stat/run.hpp"
 
 namespace {
@@ -187,6 +188,24 @@ TEST(StatLooks, WhatIsNotTheProgramsIsLeftOutOfBothParts) {
     EXPECT_EQ(measured.user, 3);
     thrum::stat::leave_out_cpu(4, measured);
     EXPECT_EQ(measured.user, 0);
+}
+
+// The kernel tells of a running thread's time up to its last tick: a look of 13 ms may see a tick more.
+TEST(StatLooks, WhatTheKernelToldLateIsLeftOut) {
+    const auto left_of = [](double user, double system, unsigned threads) {
+        thrum::stat::Measured measured;
+        measured.wall = 0.0132;
+        measured.user = user;
+        measured.system = system;
+        thrum::stat::leave_out_late_ticks(threads, measured);
+        return measured;
+    };
+    EXPECT_DOUBLE_EQ(left_of(0.0159, 0, 1).user, 0.0132);
+    EXPECT_DOUBLE_EQ(left_of(0.0149, 0.001, 1).user, 0.0132);
+    EXPECT_DOUBLE_EQ(left_of(0.010, 0.002, 1).user, 0.010) << "it may have had no more";
+    EXPECT_DOUBLE_EQ(left_of(0.010, 0.002, 1).system, 0.002);
+    EXPECT_DOUBLE_EQ(left_of(0.0264, 0, 1).user, 0.0264) << "of a thread that no look has seen";
+    EXPECT_DOUBLE_EQ(left_of(0.0264, 0, 1000).user, 0.0264);
 }
 
 // One thread uses one CPU at most, however short the look: /proc tells of times in steps of 10 ms.
