@@ -10,7 +10,9 @@
  *     worker, one spare is kept back, which is free again when a unit of the first kind resumes.
  *   - Changing to any other unit needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
  *     takes none; but that one's must be there, or nothing could change back to it.
- *     From it, when it waits or yields, the worker runs one of the first kind if there are no more spares than that.
+ *     From it, when it waits or yields, the worker runs one of the first kind if there are no more spares than that. Nor does it
+ *     call a child then, or switch to a unit without a block: that could be preempted for units of the first kind alone. These
+ *     would take turns, while all of them wait for a lock that a unit with a block for life holds (worker_owes_from).
  *   - Changing to the loop, which may find a unit that was not examined, needs none of those; but then that loop runs no unit
  *     of the last kind before there is a reserve again (tcb_instead).
  *

@@ -13,6 +13,14 @@
 
 bool own_is_possible, own_is_default;
 
+/* As in lend.c: while no thread had a block for life no spare was kept back for one. */
+INSIDE static void note_debt(struct worker *worker) {
+    if (__builtin_expect(spares_are_short(), 0)) {
+        worker->owes = true;
+        worker->until_slow = 1;
+    }
+}
+
 /* The thread's function as its thread begins. What it calls finds the thread's own thread-locals. */
 static void *run(void *arg) {
     struct own_block *block = arg;
@@ -23,6 +31,7 @@ static void *run(void *arg) {
     install_units_tcb(worker, self);
     self->fn = block->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);
+    note_debt(worker);
     leave();
     return block->fn(block->arg);
 }

@@ -80,6 +80,10 @@ bool spares_are_scarce(void) {
     return load_relaxed(&preempt_counts.spare) <= preempt_owners_at_once();
 }
 
+bool spares_are_short(void) {
+    return load_relaxed(&preempt_counts.spare) < preempt_owners_at_once();
+}
+
 /* --- more of them ------------------------------------------------------------------------------------- */
 
 static bool make_one(void) {

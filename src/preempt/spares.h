@@ -76,6 +76,8 @@ INSIDE void spares_give(struct tcb *tcb);
 
 /* There are only the spares that are kept back for units that have a block for life. */
 SIGSAFE bool spares_are_scarce(void);
+/* Not even those. */
+SIGSAFE bool spares_are_short(void);
 
 /* As the functions of the kind. */
 struct own_block *spares_make_own(void);

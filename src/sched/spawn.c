@@ -145,7 +145,7 @@ INSIDE static __attribute__((noinline)) bool may_run_now(struct worker *worker, 
         if (was_stolen)
             return false;
     }
-    if (!may_run_at_once(worker, worker->current))
+    if (!may_run_at_once(worker, worker->current) || worker_owes_from(worker, worker->current))
         return false;
     if (attr == NULL)
         return true;

@@ -104,6 +104,8 @@ int thrum_resume(thrum_t unit) {
 /* A unit that `self`'s worker or scheduler may run in its place. A pool's units are only for schedulers of that pool. */
 static bool may_follow(const struct worker *worker, const struct thrum_unit *self,
                        const struct thrum_unit *unit) {
+    if (worker_owes_from(worker, self) && unit->tcb == NULL)
+        return false;
     switch (unit_place(unit)) {
     case UNIT_ULT: return true;
     case UNIT_BOUND: return load_relaxed(&unit->bound) == worker;

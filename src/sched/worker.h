@@ -103,7 +103,8 @@ struct worker {
         uint32_t count;
     } as_new;      /* blocks for threads that have one for life (preempt/own.c) */
     bool is_short; /* it uses the reserve, and has had none since */
-    bool owes; /* no spare was left for a unit that has a block for life: next runs one that was preempted */
+    /* A unit that has a block for life runs without a spare behind it: next runs one that was preempted. */
+    bool owes;
     struct tcb home; /* its kernel thread's own */
     struct fair fair;
     struct tick tick;
@@ -226,6 +227,11 @@ static inline bool switch_is_slow(const struct worker *worker) {
     const struct exception_globals *exceptions = worker->exceptions;
     return __builtin_expect(
         exceptions != NULL && (exceptions->caught != NULL || exceptions->uncaught != 0 || watch_on), 0);
+}
+
+/* May `self`, which runs there, be followed only by a unit with a block (preempt/lend.c)? */
+static inline bool worker_owes_from(const struct worker *worker, const struct thrum_unit *self) {
+    return __builtin_expect(worker->owes, 0) && self->tcb != NULL;
 }
 
 /* Between a unit's block, kept while it is preempted or for life, and its worker's (tcb.h). */

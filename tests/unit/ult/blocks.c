@@ -3,6 +3,7 @@
 
 #include "context/annotate.h"
 #include "preempt/blocks.h"
+#include "preempt/preempt.h"
 
 bool blocks_are_not_for_tools(void) {
     return annotate_holds_signals;
@@ -31,6 +32,10 @@ uintptr_t blocks_base(void *block) {
 
 size_t blocks_bytes(void) {
     return blocks_mapped();
+}
+
+unsigned blocks_spare(void) {
+    return __atomic_load_n(&preempt_counts.spare, __ATOMIC_RELAXED);
 }
 
 void blocks_forget(void) {

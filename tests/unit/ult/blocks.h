@@ -19,6 +19,8 @@ void blocks_put(void *block);
 uintptr_t blocks_base(void *block);
 void blocks_forget(void);
 size_t blocks_bytes(void);
+/* That no thread and no worker has. */
+unsigned blocks_spare(void);
 
 #ifdef __cplusplus
 }

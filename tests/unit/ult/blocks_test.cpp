@@ -3,11 +3,15 @@
 // Thread control blocks that have no kernel thread (preempt/blocks.h), as libc sees them.
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <dlfcn.h>
+#include <functional>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <optional>
 #include <pthread.h>
 #include <sched.h>
 #include <set>
@@ -19,6 +23,7 @@
 #include <vector>
 
 #include "blocks.h"
+#include "faults.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -270,6 +275,146 @@ TEST_F(BlocksOfThreads, AreAsNewForEachThread) {
         ASSERT_EQ(module.ended() - ended, 2 * i);
     }
     EXPECT_EQ(module.ended_elsewhere(), 0);
+}
+
+namespace {
+
+// Each uses its thread-locals, and finds them as it has left them when its children have ended. Every third has none of its
+// own.
+struct Tree {
+    int (*use)();
+    std::atomic<int> own{0}, not_new{0}, lost{0};
+};
+
+struct Node {
+    Tree *tree;
+    int depth;
+    bool is_own;
+};
+
+void *grow(void *arg) {
+    enum { KEPT = 4 }; // all but errno
+    const Node &node = *static_cast<Node *>(arg);
+    Tree &tree = *node.tree;
+    if (node.is_own) {
+        tree.own++;
+        tree.not_new += tree.use() != 0;
+    }
+    thrum_attr_t lent;
+    thrum_attr_init(&lent);
+    thrum_attr_set_preempt(&lent, THRUM_PREEMPT_LEND);
+    Node children[2];
+    thrum_t threads[2];
+    for (int i = 0; i < 2 && node.depth > 0; i++) {
+        children[i] = {&tree, node.depth - 1, (node.depth + i) % 3 != 0};
+        if (thrum_spawn(&threads[i], children[i].is_own ? nullptr : &lent, grow, &children[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 2 && node.depth > 0; i++)
+        thrum_join(threads[i], nullptr);
+    if (node.is_own)
+        tree.lost += tree.use() < KEPT;
+    return nullptr;
+}
+
+void expect_new_in_tree(Tree *tree, int (*ended)(), int (*ended_elsewhere)()) {
+    const int before = ended();
+    Node root{tree, ULT_EMULATED ? 5 : 9, true};
+    in_own(grow, &root);
+    EXPECT_GT(tree->own, 0);
+    EXPECT_EQ(tree->not_new, 0);
+    EXPECT_EQ(tree->lost, 0);
+    EXPECT_EQ(ended() - before, 2 * tree->own);
+    EXPECT_EQ(ended_elsewhere(), 0);
+}
+
+} // namespace
+
+extern "C" int use_locals();
+extern "C" int locals_ended();
+extern "C" int locals_ended_elsewhere();
+
+// So do those of a tree, that begin and end on calls by others with a block or without, and are stolen and preempted in between. The
+// library is one that the program is linked with, and then one that is opened.
+TEST_F(BlocksOfThreads, AreAsNewInATree) {
+    for (const unsigned workers : {1U, 2U}) {
+        const Preempting preempting(workers, THRUM_PREEMPT_OWN_TLS, kShort);
+        Tree tree{use_locals};
+        expect_new_in_tree(&tree, locals_ended, locals_ended_elsewhere);
+    }
+    Module module;
+    ASSERT_NE(module.use, nullptr) << dlerror();
+    const Preempting preempting(2, THRUM_PREEMPT_OWN_TLS, kShort);
+    Tree opened{module.use}, linked{use_locals};
+    expect_new_in_tree(&opened, module.ended, module.ended_elsewhere);
+    expect_new_in_tree(&linked, locals_ended, locals_ended_elsewhere);
+}
+
+namespace {
+
+// A child without a block for life, which computes: `owner` calls it, or it has suspended itself and `owner` switches to it.
+struct Child {
+    void prepare() {
+        thread.emplace([this] {
+            thrum_suspend();
+            compute();
+        });
+    }
+    void call() { thread.emplace(compute); }
+    std::function<void()> compute;
+    std::optional<Light> thread;
+};
+
+class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Calls, WithoutSpares, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Switches, WithoutSpares, testing::Values(false));
+
+} // namespace
+
+// Others compute, and no spare can be made. Were a child run at once by a thread with a block for life, it could be preempted for
+// those alone that have taken a block along. These would take turns, and no thread with a block for life would run again.
+TEST_P(WithoutSpares, ThreadsWithBlocksForLifeHaveTheirTurns) {
+    constexpr int kOwners = 8, kHogs = 100;
+    blocks_forget();
+    const Preempting preempting(1, THRUM_PREEMPT_LEND, kShort);
+    wait_for_each_other();
+    std::atomic<int> begun{0}, at_child{0};
+    std::atomic<bool> go{false}, over{false};
+    const auto compute = [&] { wait_for(over); };
+    std::vector<Thread> threads;
+    for (int i = 0; i < kOwners; i++)
+        threads.emplace_back(
+            [&] {
+                Child child{compute, {}};
+                if (!GetParam())
+                    child.prepare();
+                begun++;
+                wait_for(go);
+                at_child++;
+                if (GetParam())
+                    child.call();
+                else
+                    EXPECT_EQ(thrum_switch_to(child.thread->handle()), 0);
+            },
+            THRUM_PREEMPT_OWN_TLS);
+    threads.emplace_back(
+        [&] {
+            begun++;
+            while (at_child < kOwners) {
+            }
+            over = true;
+        },
+        THRUM_PREEMPT_OWN_TLS);
+    EXPECT_TRUE(eventually([&] { return begun == kOwners + 1; }));
+    faults.create.after(0, INT_MAX, EAGAIN);
+    for (int i = 0; i < kHogs; i++)
+        threads.emplace_back(compute);
+    EXPECT_TRUE(eventually([] { return blocks_spare() <= 2; })); // which are kept back
+    go = true;
+    threads.clear();
+    faults_clear();
+    EXPECT_EQ(at_child, kOwners);
 }
 
 // So does one that ends by thrum_exit, with spares that a preempted thread has used.
