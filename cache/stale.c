@@ -168,7 +168,7 @@ INTERPOSE int pidfd_open(pid_t pid, unsigned flags) {
 static int tid_argument(long number, const long *a) {
     switch (number) {
     case SYS_kill:
-    case SYS_rt_sigqueueinfo: return skipped(ROW_SIGPENDING) ? -1 : 0;
+    case SYS_rt_sigqueueinfo:
     case SYS_tkill: return skipped(ROW_SIGPENDING) ? -1 : 0;
     case SYS_rt_tgsigqueueinfo:
         return skipped(ROW_SIGPENDING) || (pid_t)a[0] != (pid_t)sys(SYS_getpid) ? -1 : 1;
