@@ -25,6 +25,11 @@
  *   STOPPER_RETIRES        the stopper itself says RETIRED for a thread that is still parked
  *   BLIND_LEAVE            a parked thread that has been idle for too long leaves without taking itself off the list
  *   BLIND_POKE             whoever makes a listed thread look around stores NOTHING, not compares: a job is lost
+ * and with -DFILTER:
+ *   NO_FILTER_WAKE         a filter that comes wakes no joiner
+ *   WAKE_FIRST             a filter that comes wakes the joiners before it says that threads may be killed
+ *   LOOK_FIRST             the joiner looks whether threads may be killed before its AWAITED is there
+ *   NO_FILTER_LOOK         it does not look
  */
 #ifndef KERNELS
 #define KERNELS 2
@@ -42,6 +47,9 @@
 #ifndef POKES /* above 0: idle threads are looked after (retain.h) */
 #define POKES 0
 #endif
+
+/* FILTER: keeping stops because a seccomp filter is coming (kthread_filter_comes), and then the kernel may end a thread in the
+ * middle of a job, which publishes nothing. */
 
 #define NOTHING  0 /* enum post */
 #define SLEEPING 1
@@ -77,6 +85,11 @@ byte mishaps = MISHAPS;
 byte pokes = POKES;
 byte clients_done;
 bool stopped;
+#ifdef FILTER
+bool may_be_killed;
+bool filtered;        /* it is installed */
+bool killed[KERNELS]; /* ghost */
+#endif
 
 #define touch(d) assert(owner[d] != FREED && owner[d] != UNBORN)
 
@@ -99,6 +112,27 @@ bool stopped;
 #define wake_joiner(d) skip
 #else
 #define wake_joiner(d) awaiting[d] = false
+#endif
+
+/* sleep_until_ended: a joiner that says AWAITED looks then whether threads may be killed, and only then sleeps. */
+#ifndef FILTER
+#define may_announce (!awaiting[d])
+#define may_sleep (!awaiting[d])
+#define has_slept skip
+#else
+#ifdef LOOK_FIRST
+#define may_look(d) ((life[d] == RUNNING || life[d] == AWAITED) && !awaiting[d] && !unkillable)
+#define may_announce (!awaiting[d] && unkillable)
+#else
+#define may_look(d) (life[d] == AWAITED && !awaiting[d] && !unkillable)
+#define may_announce (!awaiting[d] && !unkillable)
+#endif
+#ifdef NO_FILTER_LOOK
+#define may_sleep (!awaiting[d])
+#else
+#define may_sleep (!awaiting[d] && unkillable)
+#endif
+#define has_slept unkillable = false
 #endif
 
 #ifdef STOPPER_RETIRES
@@ -170,7 +204,14 @@ end_unborn:
     born[me];
     goto park;
 
-work: /* retire_reason */
+work:
+#ifdef FILTER
+    if
+    :: atomic { filtered && mishaps > 0 -> mishaps--; touch(me); killed[me] = true; result[me] = NONE } goto gone
+    :: true
+    fi;
+#endif
+    /* retire_reason */
     if
     :: !kept -> goto leave
     :: atomic { kept && mishaps > 0 -> mishaps-- } goto leave
@@ -306,6 +347,9 @@ inline release(d) {
 active [CLIENTS] proctype client() {
     byte n, d, j, told, x;
     bool stop_seen, patient;
+#ifdef FILTER
+    bool unkillable; /* may_be_killed was read as false since it last slept */
+#endif
 
     do
     :: atomic { n == JOBS -> clients_done++; n = 0 } break
@@ -353,8 +397,15 @@ active [CLIENTS] proctype client() {
 
 sleep: /* sleep_until_ended: load and compare-and-swap are one step, the one that succeeds */
         do
-        :: atomic { life[d] == RUNNING && !awaiting[d] -> touch(d); life[d] = AWAITED }
-        :: atomic { life[d] == AWAITED && !awaiting[d] -> touch(d); awaiting[d] = true } /* the kernel compares */
+        :: atomic { life[d] == RUNNING && may_announce -> touch(d); life[d] = AWAITED }
+#ifdef FILTER
+        :: atomic { life[d] == RUNNING && !may_announce && unkillable -> touch(d); unkillable = false } /* the kernel compared */
+#ifndef NO_FILTER_LOOK
+        :: atomic { may_look(d) && !may_be_killed -> touch(d); unkillable = true }
+        :: atomic { may_look(d) && may_be_killed -> touch(d) } goto ask_libc
+#endif
+#endif
+        :: atomic { life[d] == AWAITED && may_sleep -> touch(d); awaiting[d] = true; has_slept } /* the kernel compares */
         :: atomic { awaiting[d] && mishaps > 0 -> mishaps--; awaiting[d] = false }
         :: atomic { awaiting[d] && patient -> patient = false; awaiting[d] = false } goto give_up
         :: atomic { life[d] >= ENDED && !awaiting[d] -> touch(d) } goto take
@@ -373,6 +424,19 @@ give_up: /* stop_awaiting. It is joinable still: after a cancellation even if it
         :: true -> goto sleep
         :: true -> goto detach
         fi;
+
+#ifdef FILTER
+ask_libc: /* stop_awaiting, then join_in_libc */
+        if
+        :: atomic { life[d] == AWAITED -> touch(d); life[d] = RUNNING }
+        :: atomic { life[d] != AWAITED -> touch(d) }
+        fi;
+        if
+        :: atomic { exited[d] -> touch(d); assert(killed[d] == (life[d] < ENDED)); assert(killed[d] || result[d] == j) }
+            join_and_free(d); goto next
+        :: atomic { patient -> patient = false } goto give_up
+        fi;
+#endif
 
 take:
         atomic { touch(d); assert(result[d] == j); result[d] = NONE }
@@ -393,7 +457,7 @@ detach: /* kthread_detach: load and compare-and-swap are one step */
         :: atomic { life[d] == IDLE || life[d] == AWAITED || life[d] == DETACHED -> assert(false) }
         fi;
 next:
-        atomic { d = 0; j = 0; x = 0; patient = false; stop_seen = false }
+        atomic { d = 0; j = 0; x = 0; patient = false; stop_seen = false; has_slept }
     od
 }
 
@@ -408,6 +472,20 @@ inline expel() {
     :: atomic { x == KERNELS -> x = 0; registry = false } break
     od
 }
+
+#ifdef FILTER
+/* The last of kthread_filter_comes: each sleeping joiner looks again. */
+inline wake_joiners() {
+    atomic { !registry -> registry = true }
+    do
+    :: atomic { x < KERNELS && owner[x] != UNBORN && owner[x] != FREED && life[x] == AWAITED -> life[x] = RUNNING }
+        wake_joiner(x);
+        x++
+    :: atomic { x < KERNELS && (owner[x] == UNBORN || owner[x] == FREED || life[x] != AWAITED) -> x++ }
+    :: atomic { x == KERNELS -> x = 0; registry = false } break
+    od;
+}
+#endif
 
 /* kthread_stop_keeping, once, at any time; perhaps after idle threads were given up for another reason. A new generation
  * of the main thread's rights (kthread_change_rights) stops keeping in the same way for the threads of earlier ones. */
@@ -426,6 +504,18 @@ active proctype stopper() {
 #endif
 #ifdef WEAK_STOPPER
     kept = false;
+#endif
+#ifdef FILTER
+#ifndef WAKE_FIRST
+    may_be_killed = true;
+#endif
+#ifndef NO_FILTER_WAKE
+    wake_joiners();
+#endif
+#ifdef WAKE_FIRST
+    may_be_killed = true;
+#endif
+    filtered = true;
 #endif
     stopped = true
 }
@@ -464,7 +554,11 @@ active proctype verdict() {
         do
         :: x < KERNELS ->
             !born[x] || exited[x];
+#ifdef FILTER
+            assert(!born[x] || owner[x] == FREED || (abandoned[x] && life[x] == RETIRED) || killed[x]);
+#else
             assert(!born[x] || owner[x] == FREED || (abandoned[x] && life[x] == RETIRED));
+#endif
             x++
         :: else -> break
         od
