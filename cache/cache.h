@@ -162,6 +162,7 @@ void inherit_changed_many(const char *what); /* by one call */
 void inherit_only_one_thread(void);          /* the kernel is about to want that */
 /* A seccomp filter is about to be installed. */
 void inherit_filter_coming(void);
+void inherit_fork_child(void);
 /* The caller is about to give up, or to change, what it may do, for itself alone. */
 void inherit_rights_coming(void);
 /* The caller is about to leave namespaces, or memory and files that it shares. */

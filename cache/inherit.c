@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 
 #include "cache.h"
+#include "os/clock.h"
+#include "os/futex.h"
 #include "os/syscall.h"
 #include "unchanged.h"
 
@@ -302,15 +304,46 @@ static bool prctl_changes_rights(int option) {
 }
 
 /* A filter may not allow the calls that keeping threads needs: nothing is kept from before it on, and nothing is set
- * up. */
+ * up. Only before the first: that one may kill for what would be done before the second.
+ *
+ * Another thread's first may be coming just now. Its own is not installed before that thread has seen to all, as it may be the
+ * one that holds for all threads. It waits by a futex, which no filter of a program with threads forbids. */
+enum { COMING, AWAITED, ANNOUNCED };
+static pthread_t announcer; /* cas; 0: no filter has come */
+static uint32_t filter;     /* futex */
+
+/* It gives up as keep.c does, or where a handler left the announcer's call by longjmp. */
+static void await_announcer(void) {
+    const uint64_t ns = clock_monotonic_ns() + UINT64_C(2000000000);
+    const struct timespec give_up = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    for (;;) {
+        uint32_t seen = COMING;
+        /* Pairs with the exchange below. */
+        if (!cas_acquire(&filter, &seen, AWAITED) && seen == ANNOUNCED)
+            return;
+        if (futex_wait_until(&filter, AWAITED, CLOCK_MONOTONIC, &give_up) == -ETIMEDOUT)
+            return;
+    }
+}
+
 void inherit_filter_coming(void) {
-    static bool seen;
-    if (load_relaxed(&seen) || process_is_sharing())
-        return; /* the first filter may kill for what is done before the second */
-    store_relaxed(&seen, true);
+    pthread_t none = 0;
+    if (load_acquire(&filter) == ANNOUNCED || process_is_sharing()) /* pairs with the exchange below */
+        return;
+    if (!cas_relaxed(&announcer, &none, pthread_self())) {
+        if (none != pthread_self()) /* else by a handler of its */
+            await_announcer();
+        return;
+    }
     cache_filter_coming();
     if (!skipped(ROW_LINEAGE))
         kthread_filter_comes();
+    if (exchange_release(&filter, ANNOUNCED) == AWAITED) /* pairs with what await_announcer reads */
+        futex_wake(&filter, INT32_MAX);
+}
+
+void inherit_fork_child(void) {
+    announcer = 0; /* it may have been another thread */
 }
 
 /* Core scheduling: `tid`, 0 for the caller, is whose cookie is asked for, made, set to the caller's or given to it. */

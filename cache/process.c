@@ -32,6 +32,7 @@ void process_child_begins(bool by_main) {
     cache_fork_child();
     create_fork_child();
     clock_fork_child();
+    inherit_fork_child();
     kthread_fork_child(by_main);
 }
 

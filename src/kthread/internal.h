@@ -11,6 +11,7 @@ struct kthread *registry_new(void); /* zeroed, known, gate closed; NULL without 
 void registry_free(struct kthread *thread);
 /* Calls visit for each known descriptor, under the registry's lock. */
 void registry_each(void (*visit)(struct kthread *thread, void *argument), void *argument);
+bool registry_is_empty(void);                       /* without the lock */
 void registry_fork_child(struct kthread *survivor); /* the only one left in a fork's child, or NULL */
 
 /* --- kthread.c ---------------------------------------------------------------------------------------- */

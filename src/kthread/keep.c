@@ -293,6 +293,7 @@ static void count_inside(struct kthread *thread, void *count) {
         ++*(unsigned *)count;
 }
 
+/* None of them has been killed yet: only the first filter of a process is announced here, and it is not installed yet. */
 static void await_those_inside(void) {
     uint64_t give_up =
         clock_monotonic_ns() + UINT64_C(1000000000); /* one may wait for a lock of the caller's */
@@ -322,9 +323,12 @@ static void wake_joiner(struct kthread *thread, void *unused) {
         futex_wake(&thread->life, INT32_MAX);
 }
 
+/* Without threads of ours no system call is made. One that is just being created counts, and so does that of a child that it has
+ * forked itself: threads of libc's may join it there. */
 void kthread_filter_comes(void) {
     kthread_stop_keeping("a seccomp filter was installed");
-    if (load_relaxed(&thrum_cache_counters.created) == 0)
+    fence_seq_cst(); /* after it is known, by whichever thread; pairs with start_new's keeping() */
+    if (registry_is_empty())
         return;
     await_those_inside();
     store_seq_cst(&may_be_killed, 1); /* this and the next pair with kthread_may_be_killed */

@@ -13,6 +13,8 @@
  *             AWAITED     RUNNING     joiner (cas)                      it gave up (timeout, cancelled)
  *             AWAITED     RUNNING     any thread (cas)                  a seccomp filter is coming: wakes the joiner, which
  *                                                                       then waits for the kernel thread
+ *             RUNNING     (freed)     joiner                            after libc's join: since there is a filter, the kernel
+ *                                                                       may have ended the thread, which says nothing then
  *             RUNNING     DETACHED    pthread_detach (cas)
  *             RUNNING     ENDED       the thread itself (cas)           job done, thread kept
  *             AWAITED     ENDED       the thread itself (cas)           likewise, and wakes the joiner

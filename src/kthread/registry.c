@@ -10,7 +10,7 @@ enum { MANY = 64 };
 
 static struct lock lock;
 static struct slab slab = SLAB_INIT(struct kthread);
-static struct kthread *known; /* under lock */
+static struct kthread *known; /* under lock, but for registry_is_empty */
 static unsigned known_count;
 static unsigned known_peak;    /* since there was none */
 static unsigned given_back_at; /* how many there were when memory was last given back, or more */
@@ -42,7 +42,7 @@ struct kthread *registry_new(void) {
         thread->next_known = known;
         if (known != NULL)
             known->previous_known = thread;
-        known = thread;
+        store_relaxed(&known, thread);
         if (++known_count > given_back_at)
             given_back_at = known_count;
         if (known_count > known_peak)
@@ -58,7 +58,7 @@ static void free_locked(struct kthread *thread) {
     if (thread->previous_known != NULL)
         thread->previous_known->next_known = thread->next_known;
     else
-        known = thread->next_known;
+        store_relaxed(&known, thread->next_known);
     slab_free_locked(&slab, thread);
     known_count--;
     if (known_peak >= MANY &&
@@ -81,6 +81,12 @@ void registry_each(void (*visit)(struct kthread *, void *), void *argument) {
     for (struct kthread *thread = known; thread != NULL; thread = thread->next_known)
         visit(thread, argument);
     leave(mask);
+}
+
+/* A fence of the creator (keeping, after registry_new) and one of the caller make it that either this sees a descriptor, or its
+ * creator sees what the caller has stored. */
+bool registry_is_empty(void) {
+    return load_relaxed(&known) == NULL;
 }
 
 /* The visit begins under the lock, so the descriptor cannot go. A thread that is only starting has published no tid

@@ -3,6 +3,7 @@
 // Row sandbox: once a process is under a seccomp filter of its own the library makes no system call that libc would not
 // make, whether it had been set up before or not; nor does it where it is switched off.
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 
@@ -144,6 +145,92 @@ static void threads_in_the_midst(void) {
     }
 }
 
+// A creation takes a while where the kernel makes the new stack resident at once.
+static volatile int is_creating;
+static void create_slowly(pthread_t *thread) {
+    pthread_attr_t attributes;
+    if (mlockall(MCL_FUTURE) != 0)
+        CANNOT("mlockall: %s", strerror(errno));
+    CHECK_OK(pthread_attr_init(&attributes));
+    CHECK_OK(pthread_attr_setstacksize(&attributes, 6 * 1024 * 1024));
+    is_creating = 1;
+    int error = pthread_create(thread, &attributes, do_nothing, NULL);
+    if (error == EAGAIN)
+        CANNOT("RLIMIT_MEMLOCK allows no stack");
+    CHECK_OK(error);
+    CHECK_OK(pthread_attr_destroy(&attributes));
+}
+static void after_creation_began(int us) {
+    while (!is_creating)
+        sched_yield();
+    usleep((useconds_t)us);
+}
+
+// The first thread of the cache's is in the midst of its creation when one of libc's installs the filter.
+static void *confine_all(void *arg) {
+    after_creation_began((int)(intptr_t)arg);
+    enter_sandbox_by(filter_install_for_all, NULL);
+    return NULL;
+}
+static void create_first_beside_filter(int us) {
+    pthread_t passed, thread;
+    pthread_attr_t attributes;
+    sigset_t mask;
+    CHECK_OK(pthread_sigmask(SIG_SETMASK, NULL, &mask));
+    CHECK_OK(pthread_attr_init(&attributes));
+    CHECK_OK(pthread_attr_setsigmask_np(&attributes, &mask)); // with which the cache leaves it to libc
+    CHECK_OK(pthread_create(&passed, &attributes, confine_all, (void *)(intptr_t)us));
+    create_slowly(&thread);
+    CHECK_OK(pthread_join(passed, NULL));
+    CHECK_OK(pthread_join(thread, NULL));
+    expect_no_notes();
+}
+
+// Two threads install a filter each at the same time. The first of them allows all.
+static void *allow_all(void *arg) {
+    static const long none[] = {-1};
+    struct filter filter;
+    filter_make(&filter, none, SECCOMP_RET_ALLOW, SECCOMP_RET_ALLOW);
+    after_creation_began((int)(intptr_t)arg);
+    filter_install_for_all(&filter);
+    return NULL;
+}
+static void *confine_all_next(void *arg) {
+    static const long others[] = {SYS_prctl, SYS_seccomp, -1};
+    after_creation_began((int)(intptr_t)arg + 100);
+    enter_sandbox_by(filter_install_for_all, others);
+    return NULL;
+}
+static void create_beside_two_filters(int us) {
+    pthread_t first, second, thread;
+    CHECK_OK(pthread_create(&first, NULL, allow_all, (void *)(intptr_t)us));
+    CHECK_OK(pthread_create(&second, NULL, confine_all_next, (void *)(intptr_t)us));
+    create_slowly(&thread);
+    CHECK_OK(pthread_join(first, NULL));
+    CHECK_OK(pthread_join(second, NULL));
+    CHECK_OK(pthread_join(thread, NULL));
+    expect_no_notes();
+}
+
+static void in_children(void (*run)(int us)) {
+    enum { ROUNDS = 8 };
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t child = fork();
+        CHECK_SYS(child);
+        if (child == 0) {
+            run(i * 50);
+            _exit(0);
+        }
+        expect_exit(wait_child_for(child, 20), 0);
+    }
+}
+static void first_thread_in_the_midst(void) {
+    in_children(create_first_beside_filter);
+}
+static void two_filters_at_once(void) {
+    in_children(create_beside_two_filters);
+}
+
 // The kernel ends a thread alone: for a call that strict mode or a filter does not allow. The one that joins it is told.
 static void *enter_strict_mode(void *arg) {
     usleep(10000);
@@ -184,6 +271,33 @@ static void threads_that_are_killed(void) {
     }
     CHECK_OK(pthread_join(other, &result));
     CHECK_EQ((intptr_t)result, 2);
+}
+
+// In a child that it has forked itself the thread is joined by one of libc's.
+static pthread_t forker;
+static void *join_forker(void *arg) {
+    void *result;
+    CHECK_OK(pthread_join(forker, &result));
+    _exit(0);
+    return arg;
+}
+static void *fork_and_be_killed(void *arg) {
+    pthread_t thread;
+    pid_t child = fork();
+    CHECK_SYS(child);
+    if (child == 0) {
+        forker = pthread_self();
+        CHECK_OK(pthread_create(&thread, NULL, join_forker, NULL));
+        usleep(10000);
+        return be_killed(arg);
+    }
+    expect_exit(wait_child_for(child, 10), 0);
+    return arg;
+}
+static void forker_is_killed(void) {
+    pthread_t thread;
+    CHECK_OK(pthread_create(&thread, NULL, fork_and_be_killed, NULL));
+    CHECK_OK(pthread_join(thread, NULL));
 }
 
 // The calls that have a function in the library, each once.
@@ -248,7 +362,10 @@ static const struct check_case cases[] = {
     {"threads_before_and_after", threads_before_and_after, HOLDS_WHEN_SKIPPED},
     {"threads_across", threads_across, HOLDS_WHEN_SKIPPED},
     {"threads_in_the_midst", threads_in_the_midst, HOLDS_WHEN_SKIPPED},
+    {"first_thread_in_the_midst", first_thread_in_the_midst, HOLDS_WHEN_SKIPPED},
+    {"two_filters_at_once", two_filters_at_once, HOLDS_WHEN_SKIPPED},
     {"threads_that_are_killed", threads_that_are_killed, HOLDS_WHEN_SKIPPED},
+    {"forker_is_killed", forker_is_killed, HOLDS_WHEN_SKIPPED},
     {"calls_after", calls_after, FAILS_WHEN_SKIPPED},
     {"switched_off", switched_off, HOLDS_WHEN_SKIPPED},
     {"switched_off_first_thread", switched_off_first_thread, HOLDS_WHEN_SKIPPED},
