@@ -9,7 +9,13 @@
  *                                  other mask is the program's choice, also on workers.
  *   siglongjmp, longjmp, _longjmp  where sigsetjmp has saved a mask: as swapcontext (coroutines.c), it was read in any case.
  *
- * A caller that is preempted between the choice and the system call, and resumes elsewhere, chooses once more. */
+ * A caller that is preempted between the choice and the system call, and resumes elsewhere, chooses once more. Nothing keeps it
+ * from being preempted: handlers of what the call lets in run in its midst, and may not return. A caller that is on the worker of
+ * its choice again may have been elsewhere meanwhile, in the system call or in the choice. So it compares how often that worker has
+ * switched, too: if it has not, the choice and the call were made there.
+ *
+ * What it has installed elsewhere it has replaced before it can leave. With a mask that is not the worker's it is not preempted,
+ * unless 64 ticks in a row find it so (handler.c): here they would all have to come within a few instructions. */
 #undef _FORTIFY_SOURCE /* it gives longjmp the name of another function */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -40,24 +46,35 @@ static __attribute__((constructor, noinline, cold)) void find(void) {
     *(void **)&libc.jump = dlsym(RTLD_NEXT, "siglongjmp"); /* last: the others are there */
 }
 
-static const void *worker_now(void) {
-    const void *worker = enter();
+struct stay {
+    const struct worker *worker; /* NULL: on an external kernel thread */
+    uint64_t switches;
+};
+
+static struct stay stay_now(void) {
+    const struct worker *worker = enter();
+    struct stay stay = {worker, worker != NULL ? load_relaxed(&worker->counters.switches) : 0};
     leave();
-    return worker;
+    return stay;
+}
+
+static bool lasts(const struct stay *stay) {
+    const struct stay now = stay_now();
+    return now.worker == stay->worker && now.switches == stay->switches;
 }
 
 /* SIG_SETMASK of `set`, or of what `choose` says for the kernel thread that the caller is on. */
 static int install(set_fn *libcs, choose_fn *choose, const sigset_t *set, sigset_t *old) {
     const sigset_t wanted = *set; /* `old` may be the same */
     for (;;) {
-        const void *worker = worker_now();
+        const struct stay stay = stay_now();
         sigset_t here = wanted;
         sigbits mask;
         memcpy(&mask, &wanted, sizeof mask);
         if (choose(mask, &mask))
             memcpy(&here, &mask, sizeof mask);
         int error = libcs(SIG_SETMASK, &here, old);
-        if (error != 0 || worker_now() == worker)
+        if (error != 0 || lasts(&stay))
             return error;
         old = NULL; /* it is there */
     }

@@ -14,6 +14,10 @@ void inside_leave(void) {
     leave();
 }
 
+unsigned inside_regions(void) {
+    return regions_open();
+}
+
 struct thrum_unit *inside_announce(struct worker *worker) {
     struct thrum_unit *self = unit_self(worker);
     unit_announce(self);

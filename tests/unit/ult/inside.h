@@ -15,6 +15,8 @@ struct worker;
 /* enter() and leave(). */
 struct worker *inside_enter(void);
 void inside_leave(void);
+/* How many regions are open: in none may the caller's worker be taken from it. */
+unsigned inside_regions(void);
 /* The caller's unit, announced: it is about to wait. */
 struct thrum_unit *inside_announce(struct worker *worker);
 void inside_wake(struct worker *worker, struct thrum_unit *unit);

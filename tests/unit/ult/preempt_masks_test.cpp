@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -310,6 +311,109 @@ TEST_P(Masks, OfTheProgramsChoiceAreInstalled) {
             EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
         });
 }
+
+#ifdef __x86_64__
+namespace {
+
+class MasksPlain : public Interrupted {};
+
+// Runs a function by single steps, and moves the thread to the other worker at up to two of its places, as a preemption would: when
+// it returns there it has the mask and the alternate stack of the worker on which it is then. A thread with another mask than its
+// worker's is not moved. Places are where a region has been left, or a system call has been made: before the next of these nothing
+// depends on the worker.
+struct Steps {
+    static constexpr long kTrapFlag = 0x100;
+    static inline std::atomic<int> places, first, second;
+    static inline std::atomic<bool> was_inside;
+
+    static void take(int, siginfo_t *, void *context) {
+        auto *frame = static_cast<ucontext_t *>(context);
+        if (inside_regions() != 0) {
+            was_inside = true;
+            return;
+        }
+        if (!was_inside && !is_after_call(frame))
+            return;
+        was_inside = false;
+        const int place = ++places;
+        if (place != first && place != second)
+            return;
+        if (is_blocked(SIGTERM) != (inside_worker_blocks(SIGTERM) != 0))
+            return;
+        move_to(1 - static_cast<unsigned>(thrum_worker_self()));
+        pthread_sigmask(SIG_BLOCK, nullptr, &frame->uc_sigmask);
+        sigaltstack(nullptr, &frame->uc_stack);
+        if (place == second)
+            frame->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
+    }
+
+    static bool is_after_call(const ucontext_t *frame) {
+        const auto *next = reinterpret_cast<const unsigned char *>(frame->uc_mcontext.gregs[REG_RIP]);
+        return next[-2] == 0x0f && next[-1] == 0x05; // syscall
+    }
+
+    static void move_to(unsigned worker) {
+        EXPECT_EQ(thrum_migrate(thrum_self(), worker), 0);
+        thrum_yield();
+        EXPECT_EQ(thrum_worker_self(), static_cast<int>(worker));
+    }
+
+    // Returns how many places there were.
+    template <typename F>
+    static int run(int move, int move_back, const F &call) {
+        places = 0;
+        was_inside = true;
+        first = move;
+        second = move_back;
+        asm volatile(
+            "lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(kTrapFlag)
+            : "memory", "cc");
+        call();
+        asm volatile(
+            "lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(~kTrapFlag)
+            : "memory", "cc");
+        return places;
+    }
+};
+
+} // namespace
+
+// ... wherever in the call it is moved away and back: the mask is chosen for the worker on which it is installed.
+TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
+    const Preempting preempting(2);
+    struct sigaction action = {}, before = {};
+    action.sa_sigaction = Steps::take;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    thrum_attr_t attr = attr_queued();
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    Light thread(
+        [] {
+            sigset_t masks[2];
+            for (const unsigned worker : {0U, 1U}) {
+                Steps::move_to(worker);
+                pthread_sigmask(SIG_BLOCK, nullptr, &masks[worker]);
+            }
+            const auto install = [&] { pthread_sigmask(SIG_SETMASK, &masks[1], nullptr); };
+            for (const unsigned begins : {0U, 1U}) {
+                Steps::move_to(begins);
+                const int places = Steps::run(0, 0, install);
+                EXPECT_GE(places, 4);
+                for (int away = 1; away <= places; away++)
+                    for (int back = away + 1; back <= places + 1; back++) {
+                        Steps::move_to(begins);
+                        Steps::run(away, back, install);
+                        ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0)
+                            << begins << ", " << away << ", " << back;
+                    }
+            }
+        },
+        &attr);
+    thread.join();
+    EXPECT_EQ(sigaction(SIGTRAP, &before, nullptr), 0);
+    EXPECT_FALSE(is_blocked(SIGTERM));
+}
+#endif
 
 TEST_P(Masks, OfJumpsAreThoseOfTheWorkerTheyAreMadeOn) {
     for (const unsigned from : {0U, 1U}) {
