@@ -390,6 +390,9 @@ enum thrum_wait_what {
     THRUM_WAIT_READ_LOCK,  /* object: a thrum_rwlock_t; locked for reading */
     THRUM_WAIT_WRITE_LOCK, /* object: a thrum_rwlock_t; locked for writing */
     THRUM_WAIT_NONE,       /* never ready; `object` and `value` are unused. An element that is switched off */
+    /* object: a thrum_cond_t; value: a thrum_mutex_t, which the caller owns. It is unlocked completely while the call waits, and
+     * locked again when the call returns, whichever element was ready, also with ETIMEDOUT. For one element only */
+    THRUM_WAIT_COND,
     /* Or'ed into `what` of the first array element: the search for a ready object starts at a random position. So each
      * object is taken eventually, even beside one that is always ready. */
     THRUM_WAIT_RANDOM = 256,
@@ -409,7 +412,8 @@ typedef struct {
  * The cost of waiting for n objects is O(n), and O(n log n) if the array is not sorted by address.
  *
  * Errors: ETIMEDOUT; EINVAL `count` is 0, an `object` is NULL, `what` is invalid, all elements are THRUM_WAIT_NONE and there
- * is no deadline, or a thread that would have to be waited for is detached or joined by another thread. THRUM_WAIT_RANDOM
+ * is no deadline, there are two THRUM_WAIT_COND or one without a mutex, or a thread that would have to be waited for is
+ * detached or joined by another thread. THRUM_WAIT_RANDOM
  * and THRUM_WAIT_NONE after Go's select, whose nil channels are never ready. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which);
 
@@ -436,7 +440,8 @@ typedef struct {
 
 /* Starts a detached thread which calls thrum_wait_any and then fn(arg). But while it waits the thread has no stack: it takes 192
  * bytes besides the caller's memory. `when` and its `waits` must stay valid until fn is called; fn may free or reuse them. The
- * operation is the new thread's, which owns the mutex that it waited for. The thread has a stack at once if an object is ready, or
+ * operation is the new thread's, which owns the mutex that it waited for. The mutex of a THRUM_WAIT_COND, which the caller
+ * owns, is the new thread's from the call on, and locked when fn is called. The thread has a stack at once if an object is ready, or
  * if an external kernel thread sets a deadline. `attr` may be NULL. THRUM_SPAWN_QUEUED makes no difference. thrum_cancel has no
  * effect before the thread has begun.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A unit's beginning and its end, as far as spawning and joining share them. All inside, but for
- * unit_make_later. */
+ * unit_make_later and unit_make_successor. */
 #ifndef THRUM_SCHED_LIFE_H
 #define THRUM_SCHED_LIFE_H
 
@@ -42,6 +42,9 @@ INSIDE struct thrum_unit *unit_make(struct worker *worker, const struct attribut
  * begins. 0, or an error of thrum_spawn. */
 NOT_INSIDE int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg,
                                struct thrum_unit **made);
+
+/* Likewise, with the attributes of the caller's unit. ENOTSUP: that runs on memory of the user's. */
+NOT_INSIDE int unit_make_successor(void *(*fn)(void *), void *arg, struct thrum_unit **made);
 
 /* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */
 INSIDE static inline __attribute__((always_inline)) void run_child(struct worker *worker,

@@ -336,6 +336,34 @@ int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, st
     }
 }
 
+/* The caller is a ULT. */
+static struct attributes attributes_of_self(const struct thrum_unit *self) {
+    enum unit_kind place = unit_place(self);
+    return (struct attributes){
+        .flags = (self->cancellable ? THRUM_SPAWN_CANCELLABLE : 0U) |
+                 (self->cancels_locks ? THRUM_SPAWN_CANCEL_LOCKS : 0U) |
+                 (self->measured ? THRUM_SPAWN_MEASURED : 0U),
+        .stack_class = self->stack_class,
+        .priority = self->priority,
+        .preempt = self->preempt,
+        .pool = place == UNIT_POOLED ? self->pool : NULL,
+        .deadline = self->deadline,
+        .worker = place == UNIT_BOUND ? self->bound->id + 1 : 0,
+        .slice = self->slice,
+    };
+}
+
+int unit_make_successor(void *(*fn)(void *), void *arg, struct thrum_unit **made) {
+    thrum_attr_t attr = {{0}};
+    struct worker *worker = enter();
+    struct attributes attributes = attributes_of_self(worker->current);
+    leave();
+    if (attributes.stack_class == STACK_CLASS_USER)
+        return ENOTSUP;
+    memcpy(&attr, &attributes, sizeof attributes);
+    return unit_make_later(&attr, fn, arg, made);
+}
+
 /* No attributes. Of a creator that is bound, as main is, the child is queued: the creator
  * is mostly the first to join it, and calls it then (join_by_running). */
 LEAVES static __attribute__((noinline)) int spawn_plain(struct worker *worker, thrum_t *thread,

@@ -2,17 +2,11 @@
 /* The condition variable. A waiter that is signalled is not woken but moved to its mutex (wait morphing), unless that is
  * free. From there on it has no deadline any more: it was signalled in time, and waits for the mutex as long as it
  * takes, as POSIX has it. */
+#include "sync/cond.h"
+
 #include <errno.h>
 
 #include "sched/cancel.h"
-#include "sync/mutex.h"
-
-struct cond {
-    struct queue queue;  /* word: nothing of its own */
-    struct mutex *mutex; /* under SPIN; the waiters' */
-};
-
-_Static_assert(sizeof(struct cond) <= sizeof(thrum_cond_t), "thrum/sync.h leaves room for it");
 
 static struct cond *cond_of(thrum_cond_t *cond) {
     return (struct cond *)(void *)cond;
@@ -22,22 +16,24 @@ static bool is_its_mutex(const struct cond *cond, const struct mutex *mutex) {
     return cond->queue.waiters.first == NULL || cond->mutex == mutex;
 }
 
-/* Once listed it may be signalled, so this comes before the mutex is released: a signal by the next owner of the
- * mutex finds us. */
-INSIDE static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex,
-                              uint64_t deadline) {
-    struct wait wait = {.unit = unit_self(worker)};
+void cond_enlist(struct worker *worker, struct cond *cond, struct mutex *mutex, struct waiter *waiter) {
     if (MISUSE_IS_WATCHED && !mutex_is_callers(worker, mutex))
         misuse(EPERM, "thrum_cond_wait: the caller does not own this mutex");
-    deadline = cancel_point(worker, deadline);
-    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
-    waiter_await(wait.unit, AWAITS_COND, cond, deadline);
     uint32_t word = word_lock(&cond->queue.word);
     if (MISUSE_IS_WATCHED && !is_its_mutex(cond, mutex))
         misuse(EINVAL, "thrum_cond_wait: other threads wait for this condition with another mutex");
     cond->mutex = mutex;
-    waiters_add(&cond->queue.waiters, &waiter);
+    waiters_add(&cond->queue.waiters, waiter);
     word_unlock(&cond->queue.word, word | WORD_WAITERS);
+}
+
+INSIDE static int wait_inside(struct worker *worker, struct cond *cond, struct mutex *mutex,
+                              uint64_t deadline) {
+    struct wait wait = {.unit = unit_self(worker)};
+    deadline = cancel_point(worker, deadline);
+    struct waiter waiter = waiter_make(&wait, deadline != TIMER_NEVER);
+    waiter_await(wait.unit, AWAITS_COND, cond, deadline);
+    cond_enlist(worker, cond, mutex, &waiter);
     mutex_unlock_inside(worker, mutex);
     if (waiter_block(worker, &wait, deadline))
         return 0;

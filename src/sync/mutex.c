@@ -62,6 +62,10 @@ bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter) {
     return free;
 }
 
+void mutex_give(struct mutex *mutex, struct thrum_unit *unit) {
+    own(mutex, unit);
+}
+
 /* --- locking ------------------------------------------------------------------------------------------ */
 
 /* SPIN is held, the mutex is another's; gives SPIN back. */

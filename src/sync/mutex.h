@@ -54,6 +54,9 @@ INSIDE struct waiter *mutex_adopt(struct mutex *mutex, struct waiters *chain);
 /* Likewise for one alone. True: it owns the mutex, and the caller must wake it. */
 INSIDE bool mutex_adopt_one(struct mutex *mutex, struct waiter *waiter);
 
+/* The caller, which owns it, makes the unit its owner. */
+INSIDE void mutex_give(struct mutex *mutex, struct thrum_unit *unit);
+
 /* The waiter's unit has announced itself. False: the mutex is free, and the waiter is not in the list. */
 INSIDE bool mutex_enlist(struct mutex *mutex, struct waiter *waiter);
 

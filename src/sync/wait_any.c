@@ -10,6 +10,10 @@
  *      state, where step 1 finds it; so nothing is lost.
  *   4. Woken, or at the deadline: all nodes are taken off. One of them says that it was claimed by it.
  *
+ * A condition variable's mutex is unlocked when all nodes are in lists, and only if the wait is not over by then. So if step 3
+ * begins anew, no signal can have come that the caller could have waited for. Where another object was ready first, or the
+ * deadline came, the caller locks the mutex again.
+ *
  * Nodes are put into lists in the order of the objects' addresses, and those for one channel at the same time.
  * Otherwise two threads that wait at the same channels, from different sides, might each find the other's node, and
  * begin anew in step, for ever.
@@ -24,6 +28,7 @@
 
 #include "sched/cancel.h"
 #include "sync/channel.h"
+#include "sync/cond.h"
 #include "sync/event.h"
 #include "sync/mutex.h"
 #include "sync/rwlock.h"
@@ -218,6 +223,34 @@ INSIDE static void rwlock_withdraw(struct item *item) {
     rwlock_forget(item->object, &item->waiter, writes(item));
 }
 
+/* --- condition variables: from a signal on, for their mutex ------------------------------------------- */
+
+INSIDE static int cond_enlist_item(struct item *item) {
+    cond_enlist(worker_here(), item->object, item->value, &item->waiter);
+    return 0;
+}
+
+INSIDE static void cond_withdraw(struct item *item) {
+    queue_leave(&((struct cond *)item->object)->queue, &item->waiter);
+}
+
+struct item *items_cond(struct item *first) {
+    struct item *item = first;
+    while (item != NULL && what_of(item) != THRUM_WAIT_COND)
+        item = item->next;
+    return item;
+}
+
+void item_note_depth(struct item *cond) {
+    struct mutex *mutex = cond->value;
+    cond->depth = mutex->depth;
+    mutex->depth = 0;
+}
+
+void item_restore_depth(const struct item *cond) {
+    ((struct mutex *)cond->value)->depth = cond->depth;
+}
+
 /* --- nothing ------------------------------------------------------------------------------------------ */
 
 static int none_attempt(struct item *item) {
@@ -250,6 +283,7 @@ static const struct kind kinds[] = {
     [THRUM_WAIT_READ_LOCK] = {AWAITS_READ, rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
     [THRUM_WAIT_WRITE_LOCK] = {AWAITS_WRITE, rwlock_attempt, rwlock_enlist_item, rwlock_withdraw, behind_one},
     [THRUM_WAIT_NONE] = {AWAITS_ANY, none_attempt, none_enlist, none_withdraw, behind_one},
+    [THRUM_WAIT_COND] = {AWAITS_COND, none_attempt, cond_enlist_item, cond_withdraw, behind_one},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -340,6 +374,11 @@ int item_enlist_alone(struct item *item, struct wait *wait) {
     return kind_of(item)->enlist(item);
 }
 
+bool item_await_mutex(struct item *cond, struct wait *wait) {
+    make_waiter(cond, wait, false);
+    return mutex_adopt_one(cond->value, &cond->waiter);
+}
+
 int items_enlist(struct item *first, struct wait *wait, struct item **end) {
     for (struct item *item = first; item != NULL; item = item->next)
         make_waiter(item, wait, true);
@@ -363,22 +402,40 @@ struct item *items_withdraw(struct item *first, const struct item *end) {
     return fired;
 }
 
+/* All nodes are in lists, or `error` ended that. True: it has waited, and *error is 0 or ETIMEDOUT. */
+INSIDE static bool block_once(struct worker *worker, struct wait *wait, uint64_t deadline,
+                              const struct item *cond, int *error) {
+    bool is_listed = *error == 0;
+    if (!is_listed && wait_claim(wait)) {
+        unit_await_no_more(wait->unit);
+        return false;
+    }
+    if (cond != NULL)
+        mutex_unlock_inside(worker, cond->value);
+    *error = 0;
+    if (!is_listed) /* a waker was quicker, and wakes us */
+        unit_block(worker, wait->unit);
+    else if (!unit_block_until(worker, wait, cancel_point(worker, deadline)))
+        *error = ETIMEDOUT;
+    return true;
+}
+
 /* Steps 2 to 4. 0: *ready was; EAGAIN: begin anew; or ETIMEDOUT or EINVAL. */
 static int wait_once(struct item *first, uint64_t deadline, struct item **ready) {
     struct worker *worker = enter();
     struct wait wait = {.unit = unit_self(worker)};
-    struct item *end;
+    struct item *end, *cond = items_cond(first);
     waiter_await(wait.unit, AWAITS_ANY, NULL, deadline);
+    if (cond != NULL)
+        item_note_depth(cond);
     int error = items_enlist(first, &wait, &end);
-    if (error == 0) {
-        error = unit_block_until(worker, &wait, cancel_point(worker, deadline)) ? 0 : ETIMEDOUT;
-    } else if (!wait_claim(&wait)) { /* a waker was quicker, and wakes us */
-        unit_block(worker, wait.unit);
-        error = 0;
-    } else {
-        unit_await_no_more(wait.unit);
-    }
+    bool has_waited = block_once(worker, &wait, deadline, cond, &error);
     *ready = items_withdraw(first, end);
+    if (cond != NULL) {
+        if (has_waited && *ready != cond)
+            mutex_lock_inside(worker_here(), cond->value, TIMER_NEVER, false);
+        item_restore_depth(cond);
+    }
     leave();
     return error == EBUSY ? EAGAIN : error;
 }
@@ -397,10 +454,14 @@ uint64_t item_awaits(const struct item *item) {
 static bool are_known(const struct item *items, size_t count) {
     if (items == NULL || count == 0)
         return false;
-    for (size_t i = 0; i < count; i++)
+    size_t conds = 0;
+    for (size_t i = 0; i < count; i++) {
         if (what_of(&items[i]) >= KINDS || (i > 0 && items[i].what & THRUM_WAIT_RANDOM) ||
             (items[i].object == NULL && what_of(&items[i]) != THRUM_WAIT_NONE))
             return false;
+        if (what_of(&items[i]) == THRUM_WAIT_COND && (items[i].value == NULL || conds++ > 0))
+            return false;
+    }
     return true;
 }
 
@@ -412,6 +473,13 @@ static bool are_none(const struct item *items, size_t count) {
     return true;
 }
 
+static bool have_cond(const struct item *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (what_of(&items[i]) == THRUM_WAIT_COND)
+            return true;
+    return false;
+}
+
 bool items_may_wait(const struct item *items, size_t count, uint64_t deadline) {
     return are_known(items, count) && (deadline != TIMER_NEVER || !are_none(items, count));
 }
@@ -421,7 +489,7 @@ int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t 
     if (!items_may_wait(items, count, deadline))
         return EINVAL;
     while ((ready = attempt_all(items, count)) == NULL) {
-        if (deadline == 0)
+        if (deadline == 0 && !have_cond(items, count)) /* a wait for a condition always waits */
             return ETIMEDOUT;
         if (first == NULL)
             first = items_in_order(items, count);

@@ -20,7 +20,10 @@ struct item {
     struct waiter waiter;
     struct item *next; /* in the order of the objects */
     struct join_watch watch;
-    uint32_t watch_done; /* the thread that has ended does not look at us any more */
+    union {
+        uint32_t watch_done; /* the thread that has ended does not look at us any more */
+        uint32_t depth;      /* of a condition variable's mutex, while it is unlocked for the wait */
+    };
 };
 
 _Static_assert(sizeof(struct item) <= sizeof(thrum_wait_t), "thrum/sync.h leaves room for it");
@@ -46,6 +49,17 @@ INSIDE struct item *items_withdraw(struct item *first, const struct item *end);
 
 /* Sets the result of the one that a waker has claimed. */
 void item_collect(struct item *item);
+
+/* The one that is a condition variable, or NULL. `value` of it is the mutex, which is unlocked for the wait. */
+struct item *items_cond(struct item *first);
+
+/* The mutex of a condition variable is about to be unlocked, wholly; the caller's thread, or another, has locked it again. */
+void item_note_depth(struct item *cond);
+void item_restore_depth(const struct item *cond);
+
+/* Moves the waiter of a condition variable that did not fire, and is off its list, to the mutex: `wait`, which no other thread
+ * knows of, ends when its unit owns the mutex. True: it does, and the caller must wake it. After false it may be gone. */
+INSIDE bool item_await_mutex(struct item *cond, struct wait *wait);
 
 /* What a unit awaits that waits for this one alone. */
 uint64_t item_awaits(const struct item *item);

@@ -15,14 +15,21 @@
  *                 listing: then the lister claims the wait, and wakes the unit.
  *   WHEN_ANEW     alone, it was not listed, as the object looked ready. The lister has woken the unit.
  *
+ * A condition variable's mutex, which the caller owns, is unlocked by the lister once all is listed. If the lister lets the thread
+ * begin, the mutex becomes the thread's instead, without being unlocked: no signal can come before thrum_wait_any waits for it. If
+ * the deadline or another object makes the thread begin, it must lock the mutex again. Where that is locked, it makes another thread
+ * that waits for it without a stack, in the condition's node, and ends.
+ *
  * Linearization and reclamation: as in wait_any.c, where the thread is the waiter. The lister is in a non-preemptible region while
- * the thread may wait for it. The caller's memory is used until the program's function is called. Modelled in tests/model/when.pml. */
+ * the thread may wait for it. The caller's memory is used until the program's function is called. Modelled in tests/model/when.pml and
+ * when_cond.pml. */
 #include <errno.h>
 
 #include "base/container_of.h"
 #include "base/misuse.h"
 #include "os/backoff.h"
 #include "sched/life.h"
+#include "sync/mutex.h"
 #include "sync/wait_any.h"
 
 enum when_stage { WHEN_ALONE, WHEN_SEVERAL, WHEN_ANEW };
@@ -71,14 +78,14 @@ NOT_INSIDE static struct item *withdraw(struct when *when) {
     return fired;
 }
 
-/* False: it has yet to wait. */
-NOT_INSIDE static bool is_over(struct when *when) {
-    struct item *fired = NULL;
+/* False: it has yet to wait. *fired: NULL if the deadline came. */
+NOT_INSIDE static bool is_over(struct when *when, struct item **fired) {
+    *fired = NULL;
     if (when->stage != WHEN_ANEW)
-        fired = when->stage == WHEN_ALONE ? when->waits : withdraw(when);
-    if (fired != NULL) {
-        item_collect(fired);
-        when->which = (size_t)(fired - when->waits);
+        *fired = when->stage == WHEN_ALONE ? when->waits : withdraw(when);
+    if (*fired != NULL) {
+        item_collect(*fired);
+        when->which = (size_t)(*fired - when->waits);
         when->error = 0;
         return true;
     }
@@ -86,12 +93,47 @@ NOT_INSIDE static bool is_over(struct when *when) {
     return load_relaxed(&when->wait.claim) == WAIT_TIMED_OUT;
 }
 
+/* The thread owns the mutex of `cond`, which may be NULL. */
+NOT_INSIDE static void finish(struct when *when, const struct item *cond) {
+    if (cond != NULL)
+        item_restore_depth(cond);
+    when->fn(when->arg);
+}
+
+static void *run_with_mutex(void *arg) {
+    struct when *when = arg;
+    finish(when, items_cond(when->first));
+    return NULL;
+}
+
+/* False: another thread waits for the mutex, and owns `when`. */
+NOT_INSIDE static bool lock_again(struct when *when, struct item *cond) {
+    if (thrum_mutex_try_lock(cond->value) == 0)
+        return true;
+    if (unit_make_successor(run_with_mutex, when, &when->wait.unit) != 0) {
+        mutex_lock_inside(enter(), cond->value, TIMER_NEVER, false);
+        leave();
+        return true;
+    }
+    struct thrum_unit *successor = when->wait.unit;
+    store_relaxed(&successor->awaits, awaits_make(AWAITS_MUTEX, cond->value));
+    struct worker *worker = enter();
+    if (item_await_mutex(cond, &when->wait))
+        unit_wake(worker, successor);
+    leave();
+    return false;
+}
+
 static void *run(void *arg) {
     struct when *when = arg;
-    if (!is_over(when))
+    struct item *fired, *cond = items_cond(when->first);
+    if (!is_over(when, &fired)) {
         when->error =
             thrum_wait_any((thrum_wait_t *)(void *)when->waits, when->count, when->deadline, &when->which);
-    when->fn(when->arg);
+        when->fn(when->arg);
+    } else if (cond == NULL || fired == cond || lock_again(when, cond)) {
+        finish(when, cond);
+    }
     return NULL;
 }
 
@@ -104,10 +146,14 @@ INSIDE static void time_out(struct worker *worker, struct timer *timer) {
         unit_wake(worker, when->wait.unit);
 }
 
-INSIDE static void list_alone(struct worker *worker, struct when *when) {
+/* `mutex`: of a condition variable; else NULL. While it is locked, `when` is there. */
+INSIDE static void list_alone(struct worker *worker, struct when *when, struct mutex *mutex) {
     when->stage = WHEN_ALONE;
-    if (item_enlist_alone(when->waits, &when->wait) == 0)
+    if (item_enlist_alone(when->waits, &when->wait) == 0) {
+        if (mutex != NULL)
+            mutex_unlock_inside(worker, mutex);
         return;
+    }
     when->stage = WHEN_ANEW;
     unit_wake(worker, when->wait.unit);
 }
@@ -124,33 +170,43 @@ INSIDE static int start_timer(struct worker *worker, struct when *when) {
     return 0;
 }
 
-INSIDE static void list_several(struct worker *worker, struct when *when) {
+INSIDE static void list_several(struct worker *worker, struct when *when, const struct item *cond) {
+    struct mutex *mutex = cond != NULL ? cond->value : NULL;
     when->stage = WHEN_SEVERAL;
     struct thrum_unit *unit = when->wait.unit;
     int error = items_enlist(when->first, &when->wait, &when->end);
     if (error == 0)
         error = start_timer(worker, when);
     bool is_to_begin = error != 0 && wait_claim(&when->wait);
+    if (is_to_begin && mutex != NULL) {
+        item_restore_depth(cond);
+        mutex_give(mutex, unit);
+    }
     annotate_happens_before(&when->is_listed);
     store_release(&when->is_listed, 1); /* pairs with await_lister: from here on `when` may be gone */
     if (is_to_begin)
         unit_wake(worker, unit);
+    else if (mutex != NULL)
+        mutex_unlock_inside(worker, mutex);
 }
 
 NOT_INSIDE static void list(struct when *when) {
     bool is_alone = when->count == 1 && when->deadline == TIMER_NEVER;
     uint64_t timed = when->deadline != TIMER_NEVER ? AWAITS_TIMED : 0;
     when->first = items_in_order(when->waits, when->count);
+    struct item *cond = items_cond(when->first);
     when->has_timer = false;
     store_relaxed(&when->is_listed, 0);
     store_relaxed(&when->wait.claim, WAIT_WAITING);
     store_relaxed(&when->wait.unit->awaits,
                   (when->count == 1 ? item_awaits(when->waits) : awaits_make(AWAITS_ANY, NULL)) | timed);
     struct worker *worker = enter();
+    if (cond != NULL)
+        item_note_depth(cond);
     if (is_alone)
-        list_alone(worker, when);
+        list_alone(worker, when, cond != NULL ? cond->value : NULL);
     else
-        list_several(worker, when);
+        list_several(worker, when, cond);
     leave();
 }
 
