@@ -6,7 +6,15 @@
  *     thrum::barrier step(2, []() noexcept { std::puts("both are here"); });
  *     thrum::thread other([&] { step.arrive_and_wait(); });
  *     step.arrive_and_wait();
- */
+ *
+ * A coroutine waits without a stack, by arriving(), which is also an operand of when_any and its like:
+ *
+ *     static thrum::task<> steps(thrum::barrier<> &step) {
+ *         co_await step.arriving();
+ *     }
+ *
+ * The arrival counts when the wait begins, and cannot be taken back: if a stop or a deadline ends the wait, the caller has arrived
+ * all the same. */
 #ifndef THRUM_HPP_BARRIER_HPP
 #define THRUM_HPP_BARRIER_HPP
 
@@ -19,12 +27,34 @@
 #include <utility>
 
 #include "thrum/hpp/condition_variable.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
+#include "thrum/hpp/event.hpp"
 
 namespace thrum {
 
 namespace detail {
 struct no_completion {
     void operator()() const noexcept {}
+};
+
+/* A wait that has an event of its own. In the barrier's list until its phase ends; then it is told, and no thread uses it
+ * afterwards. */
+struct passage {
+    event told;
+    passage *next = nullptr, *prev = nullptr; /* this and the next under the barrier's mutex */
+    bool is_listed = false;
+};
+
+/* Those of a phase that has ended. They are told when the mutex is unlocked, as the barrier may be gone afterwards. */
+struct passages {
+    passage *first = nullptr;
+
+    passages() = default;
+    passages(const passages &) = delete;
+    ~passages() {
+        while (first != nullptr)
+            std::exchange(first, first->next)->told.set();
+    }
 };
 } // namespace detail
 
@@ -49,8 +79,9 @@ class barrier {
 
     /* By less than 1, or by more than are missing: std::system_error (EINVAL), and nothing is counted. */
     [[nodiscard]] arrival_token arrive(std::ptrdiff_t by = 1) {
+        detail::passages over;
         const std::lock_guard lock(mutex_);
-        return arrive_locked(by);
+        return arrive_locked(by, over);
     }
     void wait(arrival_token &&token) const {
         std::unique_lock lock(mutex_);
@@ -73,24 +104,53 @@ class barrier {
         return phase_begins_.wait_until(lock, deadline, [&] { return phase_ != token.phase_; });
     }
     void arrive_and_wait() {
+        detail::passages over;
         std::unique_lock lock(mutex_);
-        wait_locked(lock, arrive_locked(1));
+        wait_locked(lock, arrive_locked(1, over));
     }
+
+    /* An operand of when_any, and for co_await: arrives when it is waited for first, and is ready when the phase has ended. */
+    class [[nodiscard]] passing {
+      public:
+        explicit passing(barrier &of) noexcept : barrier_(of) {}
+        /* Before it is waited for. */
+        passing(passing &&other) noexcept : barrier_(other.barrier_) {}
+        ~passing() {
+            if (has_arrived_ && !passage_.told.is_set())
+                barrier_.forget(passage_);
+        }
+        thrum_wait_t waiting() {
+            if (!std::exchange(has_arrived_, true))
+                barrier_.arrive_by(passage_);
+            return passage_.told.waiting();
+        }
+
+      private:
+        barrier &barrier_;
+        bool has_arrived_ = false;
+        detail::passage passage_;
+    };
+    passing arriving() noexcept { return passing(*this); }
     /* Lowers the expected count by one from the next phase on. */
     void arrive_and_drop() {
+        detail::passages over;
         const std::lock_guard lock(mutex_);
         expect_missing(1);
         expected_--;
-        static_cast<void>(arrive_locked(1));
+        static_cast<void>(arrive_locked(1, over));
     }
 
   private:
     struct next_phase {
         barrier *self;
+        detail::passages &over;
         ~next_phase() {
             self->missing_ = self->expected_;
             self->phase_++;
             self->phase_begins_.notify_all();
+            for (detail::passage *one = self->passages_; one != nullptr; one = one->next)
+                one->is_listed = false;
+            over.first = std::exchange(self->passages_, nullptr);
         }
     };
 
@@ -98,12 +158,13 @@ class barrier {
         if (by < 1 || by > missing_) [[unlikely]]
             detail::fail(EINVAL, "thrum::barrier::arrive", "by less than 1, or by more than are missing");
     }
-    arrival_token arrive_locked(std::ptrdiff_t by) {
+    arrival_token arrive_locked(std::ptrdiff_t by, detail::passages &over) {
         expect_missing(by);
         const arrival_token token(phase_);
         missing_ -= by;
         if (missing_ == 0) {
-            const next_phase next{this}; /* also if the completion function throws, or ends the thread */
+            const next_phase next{this,
+                                  over}; /* also if the completion function throws, or ends the thread */
             completion_();
         }
         return token;
@@ -112,10 +173,45 @@ class barrier {
         phase_begins_.wait(lock, [&] { return phase_ != token.phase_; });
     }
 
+    void arrive_by(detail::passage &one) {
+        struct tell_unless_listed { /* also if the arrival throws */
+            detail::passage &one;
+            ~tell_unless_listed() {
+                if (!one.is_listed)
+                    one.told.set();
+            }
+        };
+        detail::passages over;
+        const std::lock_guard lock(mutex_);
+        const tell_unless_listed told{one};
+        if (arrive_locked(1, over).phase_ != phase_)
+            return;
+        one.is_listed = true;
+        one.next = passages_;
+        if (one.next != nullptr)
+            one.next->prev = &one;
+        passages_ = &one;
+    }
+    /* The wait is over before the phase. If that has just ended, the event will be set. */
+    void forget(detail::passage &one) noexcept {
+        const detail::uncancelled region;
+        {
+            const std::lock_guard lock(mutex_);
+            if (one.is_listed) {
+                if (one.next != nullptr)
+                    one.next->prev = one.prev;
+                (one.prev != nullptr ? one.prev->next : passages_) = one.next;
+                return;
+            }
+        }
+        one.told.wait();
+    }
+
     mutable mutex mutex_;
     mutable condition_variable phase_begins_;
     std::ptrdiff_t expected_, missing_; /* these and the phase: under the mutex */
     std::uint64_t phase_ = 0;
+    detail::passage *passages_ = nullptr; /* of the waits of this phase that have events; under the mutex */
     [[no_unique_address]] Completion completion_;
 };
 

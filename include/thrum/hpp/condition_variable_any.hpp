@@ -39,17 +39,10 @@ class condition_variable_any {
         condition_variable changed;
     };
 
-    static std::cv_status without_end(shared &state, std::unique_lock<mutex> &inside) {
-        state.changed.wait(inside);
-        return std::cv_status::no_timeout;
-    }
-
-    /* What wait_once calls under the mutex. */
+    /* What wait_once calls under the mutex: waits by `waits`, and returns an error number. */
     static auto until_ns(std::uint64_t ns) {
-        return [ns](shared &state, auto &inside) {
-            const int error =
-                thrum_cond_wait_until(state.changed.native_handle(), inside.mutex()->native_handle(), ns);
-            return error == 0 ? std::cv_status::no_timeout : std::cv_status::timeout;
+        return [ns](shared &state, detail::cond_waits &waits) {
+            return waits.wait_until_ns(state.changed.native_handle(), state.guard.native_handle(), ns);
         };
     }
 
@@ -72,7 +65,7 @@ class condition_variable_any {
 
     template <class Lock>
     void wait(Lock &lock) {
-        wait_once(state_, lock, nullptr, without_end);
+        wait_unstoppably(lock, until_ns(detail::never));
     }
     template <class Lock, class Predicate>
     void wait(Lock &lock, Predicate is_true) {
@@ -82,7 +75,7 @@ class condition_variable_any {
 
     template <class Lock, class Clock, class Duration>
     std::cv_status wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline) {
-        return wait_once(state_, lock, nullptr, until(deadline));
+        return wait_unstoppably(lock, until(deadline));
     }
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::chrono::time_point<Clock, Duration> &deadline, Predicate is_true) {
@@ -90,7 +83,7 @@ class condition_variable_any {
     }
     template <class Lock, class Rep, class Period>
     std::cv_status wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span) {
-        return wait_once(state_, lock, nullptr, until_ns(detail::deadline_after(span)));
+        return wait_unstoppably(lock, until_ns(detail::deadline_after(span)));
     }
     template <class Lock, class Rep, class Period, class Predicate>
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &span, Predicate is_true) {
@@ -100,7 +93,7 @@ class condition_variable_any {
     /* Until it is true, or the token is told to stop: whether it is true. */
     template <class Lock, class Predicate>
     bool wait(Lock &lock, const std::stop_token &stop, Predicate is_true) {
-        return wait_stoppably(lock, stop, is_true, without_end);
+        return wait_stoppably(lock, stop, is_true, until_ns(detail::never));
     }
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock &lock, const std::stop_token &stop,
@@ -131,27 +124,34 @@ class condition_variable_any {
 
     template <class Clock, class Duration>
     static auto until(const std::chrono::time_point<Clock, Duration> &deadline) {
-        return [deadline](shared &state, auto &inside) { return state.changed.wait_until(inside, deadline); };
+        return [deadline](shared &state, detail::cond_waits &waits) {
+            return detail::wait_until(deadline, [&](std::uint64_t ns) { return until_ns(ns)(state, waits); });
+        };
     }
 
-    /* A stop that was requested is seen under the mutex, under which stop_wakes broadcasts. The mutex is unlocked before the
-     * lock is locked again. `held` keeps what is used: another thread may destroy this object once it has notified all. */
+    /* Whether it has timed out. The mutex is unlocked before the lock is locked again. `held` keeps what is used: another thread
+     * may destroy this object once it has notified all. */
     template <class Lock, class Wait>
-    static std::cv_status wait_once(const std::shared_ptr<shared> held, Lock &lock,
-                                    const std::stop_token *stop, Wait wait_inside) {
+    static bool wait_once(const std::shared_ptr<shared> held, Lock &lock, detail::cond_waits &waits,
+                          Wait wait_inside) {
         std::unique_lock<mutex> first(held->guard);
         const unlocked<Lock> outside(lock);
-        std::unique_lock<mutex> inside(std::move(first)); /* destroyed before `outside` */
-        if (stop != nullptr && stop->stop_requested())
-            return std::cv_status::no_timeout;
-        return wait_inside(*held, inside);
+        const std::unique_lock<mutex> inside(std::move(first)); /* destroyed before `outside` */
+        return wait_inside(*held, waits) != 0;
+    }
+
+    template <class Lock, class Wait>
+    std::cv_status wait_unstoppably(Lock &lock, Wait wait_inside) {
+        detail::cond_waits waits{std::stop_token()};
+        return wait_once(state_, lock, waits, wait_inside) ? std::cv_status::timeout
+                                                           : std::cv_status::no_timeout;
     }
 
     template <class Lock, class Predicate, class Wait>
     bool wait_stoppably(Lock &lock, const std::stop_token &stop, Predicate &is_true, Wait wait_inside) {
-        const std::shared_ptr<shared> held(state_); /* for the thread that wakes, too */
-        return detail::wait_stoppably(stop, held->changed.native_handle(), &held->guard, is_true, [&] {
-            return wait_once(held, lock, &stop, wait_inside) == std::cv_status::timeout;
+        const std::shared_ptr<shared> held(state_);
+        return detail::wait_stoppably(stop, is_true, [&](detail::cond_waits &waits) {
+            return wait_once(held, lock, waits, wait_inside);
         });
     }
 

@@ -17,7 +17,7 @@
  * tasks that await an awaitable of another library that does not suspend. Exceptions are rethrown where the task is
  * awaited. Do not use thrum_exit and thrum_cancel on threads that run coroutines.
  *
- * LOCKS. A task must not hold a mutex across co_await. It may resume on a thread other than the owner, where its unlock
+ * LOCKS. A task must not hold a mutex across co_await, but that of the condition variable that it awaits. It may resume on a thread other than the owner, where its unlock
  * ends the program with a line that says so (mutex.hpp). Use a binary_semaphore, which belongs to no thread, to exclude
  * others across co_await. */
 #ifndef THRUM_HPP_TASK_HPP
@@ -34,6 +34,7 @@
 
 #include "thrum/hpp/await.hpp"
 #include "thrum/hpp/detail/block.hpp"
+#include "thrum/hpp/detail/cond_awaiter.hpp"
 #include "thrum/hpp/future.hpp"
 
 namespace thrum {
@@ -55,6 +56,8 @@ template <class Mutex>
 inline constexpr bool keeps_its_place<locking<Mutex>> = true;
 template <class Awaiter, class... Operands>
 inline constexpr bool keeps_its_place<awaiting_operands<Awaiter, Operands...>> = true;
+template <class Result, class Waits, class Predicate, class... Stop>
+inline constexpr bool keeps_its_place<awaiting_cond<Result, Waits, Predicate, Stop...>> = true;
 template <>
 inline constexpr bool keeps_its_place<locking_shared> = true;
 template <>

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrum::condition_variable_any; and what coroutines can await besides futures.
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "hpp.hpp"
@@ -214,6 +217,200 @@ TEST_P(HppAwaits, Locks) {
         tasks.push_back(thrum::async(add_under(mutex, sum, times)));
     thrum::when_all(std::span(tasks));
     EXPECT_EQ(sum, 8 * times);
+}
+
+// --- conditions and barriers ------------------------------------------------------------------------------------
+
+// What coroutines wait for, and what they have found.
+template <class Mutex>
+struct Ready {
+    Mutex mutex;
+    thrum::condition_variable changed, never;
+    bool is_ready = false;
+    std::atomic<int> woken{0}, left{0};
+
+    void make_ready() {
+        {
+            const std::lock_guard lock(mutex);
+            is_ready = true;
+        }
+        changed.notify_all();
+    }
+};
+
+template <class Mutex>
+thrum::task<> waits_plainly(Ready<Mutex> &all) {
+    std::unique_lock lock = co_await thrum::locking(all.mutex);
+    while (!all.is_ready)
+        co_await all.changed.waiting(lock);
+    all.woken++;
+    all.left++; // it has the mutex
+    thrum::this_thread::yield();
+    EXPECT_EQ(all.left--, 1);
+}
+
+template <class Mutex>
+thrum::task<> waits_until_ready(Ready<Mutex> &all, std::stop_token stop) {
+    std::unique_lock lock = co_await thrum::locking(all.mutex);
+    const auto is_ready = [&] { return all.is_ready; };
+    const auto end = std::chrono::steady_clock::now() + 1h;
+    EXPECT_EQ(co_await all.never.waiting_for(lock, 10us), std::cv_status::timeout);
+    EXPECT_FALSE(co_await all.never.waiting_for(lock, 10us, [] { return false; }));
+    EXPECT_EQ(co_await all.never.waiting_until(lock, std::chrono::steady_clock::time_point::min()),
+              std::cv_status::timeout);
+    co_await all.changed.waiting(lock, is_ready);
+    EXPECT_TRUE(co_await all.changed.waiting(lock, stop, is_ready));
+    EXPECT_TRUE(co_await all.changed.waiting_for(lock, 1h, is_ready));
+    EXPECT_TRUE(co_await all.changed.waiting_until(lock, end, is_ready));
+    EXPECT_TRUE(co_await all.changed.waiting_for(lock, stop, 1h, is_ready));
+    EXPECT_TRUE(co_await all.changed.waiting_until(lock, stop, end, is_ready));
+    EXPECT_TRUE(lock.owns_lock());
+    all.woken++;
+    all.left++;
+    thrum::this_thread::yield();
+    EXPECT_EQ(all.left--, 1);
+}
+
+template <class Mutex>
+void await_conditions() {
+    Ready<Mutex> all;
+    std::vector<thrum::future<void>> tasks;
+    constexpr int kEach = 20;
+    for (int i = 0; i < kEach; i++) {
+        tasks.push_back(thrum::async(waits_plainly(all)));
+        tasks.push_back(thrum::async(waits_until_ready(all, {})));
+    }
+    thrum::this_thread::sleep_for(100us);
+    EXPECT_EQ(all.woken, 0);
+    all.changed.notify_all(); // it is not ready
+    all.make_ready();
+    for (thrum::future<void> &task : tasks)
+        task.get();
+    EXPECT_EQ(all.woken, 2 * kEach);
+}
+
+TEST_P(HppAwaits, Conditions) {
+    everywhere([] {
+        await_conditions<thrum::mutex>();
+        await_conditions<thrum::recursive_mutex>();
+    });
+}
+
+thrum::task<int> waits_for_a_stop(Ready<thrum::mutex> &all, std::stop_token stop) {
+    std::unique_lock lock = co_await thrum::locking(all.mutex);
+    const auto never = [] { return false; };
+    int sum = 0;
+    sum += co_await all.changed.waiting(lock, stop, never) ? 0 : 1;
+    EXPECT_TRUE(stop.stop_requested());
+    sum += co_await all.changed.waiting_for(lock, stop, 1h, never) ? 0 : 1; // it was before
+    try {
+        co_await all.changed.waiting(lock, []() -> bool { throw Thrown(); });
+    } catch (const Thrown &) {
+        sum++;
+    }
+    int calls = 0;
+    try {
+        co_await all.changed.waiting_for(lock, 10us, [&calls]() -> bool {
+            if (calls++ > 0)
+                throw Thrown();
+            return false;
+        });
+    } catch (const Thrown &) {
+        sum++;
+    }
+    EXPECT_TRUE(lock.owns_lock());
+    lock.unlock();
+    try {
+        co_await all.changed.waiting(lock);
+    } catch (const std::system_error &error) {
+        sum += error.code().value() == EPERM;
+    }
+    co_return sum;
+}
+
+TEST_P(HppAwaits, ConditionsUntilAStop) {
+    everywhere([] {
+        Ready<thrum::mutex> all;
+        std::stop_source source;
+        std::vector<thrum::future<int>> tasks;
+        for (int i = 0; i < 20; i++)
+            tasks.push_back(thrum::async(waits_for_a_stop(all, source.get_token())));
+        thrum::this_thread::sleep_for(100us);
+        source.request_stop();
+        for (thrum::future<int> &task : tasks)
+            EXPECT_EQ(task.get(), 5);
+    });
+}
+
+// Each step ends when all have arrived: threads, and tasks, some of which name a deadline, or are operands of others.
+thrum::task<> takes_steps(thrum::barrier<> &step, std::atomic<int> &arrived, int steps, int all) {
+    for (int i = 1; i <= steps; i++) {
+        arrived++;
+        if (i % 3 == 0)
+            EXPECT_EQ(co_await thrum::awaiting_any_for(1h, thrum::stopping({}), step.arriving()), 1U);
+        else
+            co_await step.arriving();
+        EXPECT_GE(arrived, i * all);
+        co_await step.arriving();
+    }
+}
+
+TEST_P(HppAwaits, Barriers) {
+    everywhere([] {
+        constexpr int kTasks = 12, kSteps = 10;
+        thrum::barrier step(kTasks + 1);
+        std::atomic<int> arrived{0};
+        std::vector<thrum::future<void>> tasks;
+        for (int i = 0; i < kTasks; i++)
+            tasks.push_back(thrum::async(takes_steps(step, arrived, kSteps, kTasks + 1)));
+        for (int i = 1; i <= kSteps; i++) {
+            arrived++;
+            if (i % 2 == 0)
+                thrum::when_any(step.arriving());
+            else
+                step.arrive_and_wait();
+            EXPECT_GE(arrived, i * (kTasks + 1));
+            step.arrive_and_wait();
+        }
+        for (thrum::future<void> &task : tasks)
+            task.get();
+    });
+}
+
+// An arrival counts when the wait begins, even if that ends first; one that is switched off does not arrive.
+TEST_P(HppAwaits, ArrivalsStay) {
+    int phases = 0;
+    auto step = std::make_unique<thrum::barrier<std::function<void()>>>(3, [&phases] { phases++; });
+    EXPECT_FALSE(thrum::when_any_for(10us, thrum::only_if(false, step->arriving())));
+    EXPECT_FALSE(thrum::when_any_for(10us, step->arriving()));
+    const auto gives_up = [](thrum::barrier<std::function<void()>> &at,
+                             std::stop_token stop) -> thrum::task<> {
+        EXPECT_EQ(co_await thrum::awaiting_any(thrum::stopping(stop), at.arriving()), 0U);
+    };
+    std::stop_source source;
+    thrum::future<void> task = thrum::async(gives_up(*step, source.get_token()));
+    thrum::this_thread::sleep_for(100us);
+    source.request_stop();
+    task.get();
+    EXPECT_EQ(phases, 0);
+    thrum::when_any(step->arriving());
+    EXPECT_EQ(phases, 1);
+    step.reset();
+}
+
+// The last one gets what the completion function throws; the others pass.
+TEST_P(HppAwaits, ABarrierThatThrows) {
+    thrum::barrier step(2, [] { throw Thrown(); });
+    const auto passes = [](auto &at) -> thrum::task<int> {
+        try {
+            co_await at.arriving();
+        } catch (const Thrown &) {
+            co_return 1;
+        }
+        co_return 0;
+    };
+    thrum::future<int> one = thrum::async(passes(step)), other = thrum::async(passes(step));
+    EXPECT_EQ(one.get() + other.get(), 1);
 }
 
 thrum::task<int> sleep_twice() {
