@@ -35,6 +35,7 @@
 #include "thrum/hpp/future.hpp"
 #include "thrum/hpp/guards.hpp"
 #include "thrum/hpp/latch.hpp"
+#include "thrum/hpp/local.hpp"
 #include "thrum/hpp/mutex.hpp"
 #include "thrum/hpp/packaged_task.hpp"
 #include "thrum/hpp/parallel.hpp"
@@ -47,6 +48,7 @@
 #include "thrum/hpp/task_group.hpp"
 #include "thrum/hpp/thread.hpp"
 #include "thrum/hpp/when_any.hpp"
+#include "thrum/hpp/worker.hpp"
 #endif
 
 #endif

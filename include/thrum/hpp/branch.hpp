@@ -30,6 +30,7 @@
 namespace thrum {
 
 template <class Work>
+requires std::is_invocable_v<Work>
 class [[nodiscard]] branch {
   public:
     using result_type = std::invoke_result_t<Work>;

@@ -165,11 +165,14 @@ class once_flag {
 
   private:
     template <class F, class... Args>
+    requires std::is_invocable_v<F, Args...>
     friend void call_once(once_flag &flag, F &&f, Args &&...args);
     template <class Rep, class Period, class F, class... Args>
+    requires std::is_invocable_v<F, Args...>
     friend bool call_once_for(once_flag &flag, const std::chrono::duration<Rep, Period> &span, F &&f,
                               Args &&...args);
     template <class Clock, class Duration, class F, class... Args>
+    requires std::is_invocable_v<F, Args...>
     friend bool call_once_until(once_flag &flag, const std::chrono::time_point<Clock, Duration> &deadline,
                                 F &&f, Args &&...args);
     thrum_once_t native_ = THRUM_ONCE_INITIALIZER;
@@ -177,6 +180,7 @@ class once_flag {
 
 /* The first caller calls f; all return when it is done. If it throws, the next caller calls it. */
 template <class F, class... Args>
+requires std::is_invocable_v<F, Args...>
 void call_once(once_flag &flag, F &&f, Args &&...args) {
     auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
     thrum_once_call(
@@ -185,6 +189,7 @@ void call_once(once_flag &flag, F &&f, Args &&...args) {
 
 /* As call_once. False: another thread's call has not returned by the deadline. The caller's own call is not stopped then. */
 template <class Rep, class Period, class F, class... Args>
+requires std::is_invocable_v<F, Args...>
 bool call_once_for(once_flag &flag, const std::chrono::duration<Rep, Period> &span, F &&f, Args &&...args) {
     auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };
     return thrum_once_call_until(
@@ -192,6 +197,7 @@ bool call_once_for(once_flag &flag, const std::chrono::duration<Rep, Period> &sp
                detail::deadline_after(span)) == 0;
 }
 template <class Clock, class Duration, class F, class... Args>
+requires std::is_invocable_v<F, Args...>
 bool call_once_until(once_flag &flag, const std::chrono::time_point<Clock, Duration> &deadline, F &&f,
                      Args &&...args) {
     auto call = [&] { std::invoke(std::forward<F>(f), std::forward<Args>(args)...); };

@@ -58,6 +58,25 @@ struct bounds {
 };
 
 template <class I>
+using element_of = decltype(detail::element(std::declval<I>(), 0));
+
+/* What a loop's function, an operation and a comparison must be. A static_assert says so in one line; where it fails, nothing is
+ * instantiated that would say more. */
+template <class F, class I>
+concept takes_elements_of = std::invocable<F &, element_of<I>>;
+template <class Op, class T, class U>
+concept adds = std::invocable<Op &, T, U> && std::is_assignable_v<T &, std::invoke_result_t<Op &, T, U>> &&
+    std::is_convertible_v<std::invoke_result_t<Op &, T, U>, T>;
+template <class Map, class I, class T>
+concept maps =
+    takes_elements_of<Map, I> && std::convertible_to<std::invoke_result_t<Map &, element_of<I>>, T>;
+template <class Op, class Map, class I, class T>
+concept reduces =
+    maps<Map, I, T> && adds<Op, T, T> && adds<Op, T, std::invoke_result_t<Map &, element_of<I>>>;
+template <class Compare, class I>
+concept compares = std::predicate<Compare &, element_of<I>, element_of<I>>;
+
+template <class I>
 std::size_t count(I first, I last) {
     if constexpr (std::integral<I>)
         return first < last ? static_cast<std::size_t>(last) - static_cast<std::size_t>(first) : 0;
@@ -175,10 +194,18 @@ class scan {
 
 template <bool Exclusive, class T, class I, class Out, class Op>
 Out scan_of(I first, I last, Out out, Op &op, std::optional<T> init, std::size_t grain) {
+    constexpr bool is_scan = adds<Op, T, element_of<I>> && adds<Op, T, T> &&
+                             (Exclusive || std::convertible_to<element_of<I>, T>)&&requires {
+        *out = std::declval<T &>();
+    };
+    static_assert(is_scan,
+                  "thrum::inclusive_scan, exclusive_scan: op(T, element) and op(T, T) must be a T, which the "
+                  "output must take; T is the type of init, or of the elements where there is none");
     const std::size_t count = detail::count(first, last);
-    if (count != 0)
-        scan<Exclusive, T, I, Out, Op>(first, out, count, detail::grain_for(count, grain), op)
-            .run(std::move(init));
+    if constexpr (is_scan)
+        if (count != 0)
+            scan<Exclusive, T, I, Out, Op>(first, out, count, detail::grain_for(count, grain), op)
+                .run(std::move(init));
     return out + static_cast<std::iter_difference_t<Out>>(count);
 }
 
@@ -203,9 +230,12 @@ struct sorting {
 
 template <loop_index I, class F>
 void for_each(I first, I last, F f, std::size_t grain = 0) {
+    static_assert(detail::takes_elements_of<F, I>,
+                  "thrum::for_each: f must be callable with an element of the range, or with an index");
     const std::size_t count = detail::count(first, last);
-    if (count != 0)
-        detail::loop<I, F>{first, detail::grain_for(count, grain), f}.run(0, count);
+    if constexpr (detail::takes_elements_of<F, I>)
+        if (count != 0)
+            detail::loop<I, F>{first, detail::grain_for(count, grain), f}.run(0, count);
 }
 
 /* Bounds of two integer types, such as 0 and size(): f gets their common type. Throws std::out_of_range if that cannot hold
@@ -228,11 +258,16 @@ void for_each(Range &&range, F f, std::size_t grain = 0) {
 /* op(init, op(op(map(first), map(first + 1)), op(...))): op must be associative; it need not be commutative. */
 template <loop_index I, class T, class Op = std::plus<>, class Map = std::identity>
 T reduce(I first, I last, T init, Op op = {}, Map map = {}, std::size_t grain = 0) {
+    static_assert(detail::reduces<Op, Map, I, T>,
+                  "thrum::reduce: op(T, T) must be a T, and so must map(element), or the element where there "
+                  "is no map; T is the type of init");
     const std::size_t count = detail::count(first, last);
-    if (count == 0)
-        return init;
-    detail::sum<T, I, Op, Map> sum{first, detail::grain_for(count, grain), op, map};
-    return std::invoke(op, std::move(init), sum.of(0, count));
+    if constexpr (detail::reduces<Op, Map, I, T>)
+        if (count != 0) {
+            detail::sum<T, I, Op, Map> sum{first, detail::grain_for(count, grain), op, map};
+            return std::invoke(op, std::move(init), sum.of(0, count));
+        }
+    return init;
 }
 
 template <std::integral A, std::integral B, class T, class Op = std::plus<>, class Map = std::identity>
@@ -275,10 +310,14 @@ Out exclusive_scan(I first, I last, Out out, T init, Op op = {}, std::size_t gra
  * twice as long as one such division, however many workers there are. */
 template <std::random_access_iterator I, class Compare = std::less<>>
 void sort(I first, I last, Compare compare = {}, std::size_t grain = 0) {
+    static_assert(detail::compares<Compare, I>,
+                  "thrum::sort: compare must be callable with two elements, and say whether the first comes "
+                  "before the second");
     const std::size_t count = detail::count(first, last);
-    if (count > 1)
-        detail::sorting<Compare>{std::max(detail::grain_for(count, grain), std::size_t{2}), compare}.run(
-            first, last);
+    if constexpr (detail::compares<Compare, I>)
+        if (count > 1)
+            detail::sorting<Compare>{std::max(detail::grain_for(count, grain), std::size_t{2}), compare}.run(
+                first, last);
 }
 
 template <class Range, class Compare = std::less<>>

@@ -50,6 +50,10 @@ template <class T>
 inline constexpr bool keeps_its_place<future<T>> = true;
 template <class T>
 inline constexpr bool keeps_its_place<task<T>> = true;
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
 template <waitable Operand>
 inline constexpr bool keeps_its_place<Operand> = true;
 template <class Mutex>
@@ -66,14 +70,49 @@ template <>
 inline constexpr bool keeps_its_place<sleeping_until> = true;
 
 template <class Awaitable>
+concept awaitable_by_member = requires(Awaitable &&object) {
+    std::forward<Awaitable>(object).operator co_await();
+};
+/* Not asked of other types: clang would say that there cannot be such an operator. */
+template <class Awaitable>
+concept awaitable_by_function =
+    (std::is_class_v<std::remove_cvref_t<Awaitable>> ||
+     std::is_enum_v<std::remove_cvref_t<Awaitable>>)&&requires(Awaitable &&object) {
+    operator co_await(std::forward<Awaitable>(object));
+};
+
+template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable &&object) {
-    if constexpr (requires { std::forward<Awaitable>(object).operator co_await(); })
+    if constexpr (awaitable_by_member<Awaitable>)
         return std::forward<Awaitable>(object).operator co_await();
-    else if constexpr (requires { operator co_await(std::forward<Awaitable>(object)); })
+    else if constexpr (awaitable_by_function<Awaitable>)
         return operator co_await(std::forward<Awaitable>(object));
     else
         return std::forward<Awaitable>(object);
 }
+
+template <class Awaiter>
+concept awaiter = requires(Awaiter &&object) {
+    static_cast<bool>(object.await_ready());
+    object.await_resume();
+};
+template <class Awaitable>
+concept awaitable_by_itself =
+    awaiter<Awaitable> && !awaitable_by_member<Awaitable> && !awaitable_by_function<Awaitable>;
+template <class Awaitable>
+concept awaitable =
+    awaitable_by_member<Awaitable> || awaitable_by_function<Awaitable> || awaitable_by_itself<Awaitable>;
+
+/* What is awaited in the place of something that cannot be: so there is one error, not one for each use of the result. */
+struct awaits_nothing {
+    struct anything {
+        template <class T>
+        operator T() const; /* NOLINT */
+    };
+    bool await_ready() const noexcept { return true; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    anything await_resume() const noexcept { return {}; }
+};
 
 /* Identifies the calling thread: a ULT, or an external kernel thread. */
 inline std::uintptr_t thread_here() noexcept {
@@ -247,7 +286,17 @@ struct task_promise_base : loop_place {
 
     template <class Awaitable>
     decltype(auto) await_transform(Awaitable &&object) {
-        if constexpr (keeps_its_place<std::remove_cvref_t<Awaitable>>)
+        if constexpr (is_task<std::remove_cvref_t<Awaitable>> && !awaitable<Awaitable>) {
+            static_assert(awaitable<Awaitable>, "co_await takes a thrum::task as an rvalue, as it is awaited "
+                                                "once: co_await std::move(task)");
+            return std::move(object);
+        } else if constexpr (!awaitable<Awaitable>) {
+            static_assert(awaitable<Awaitable>,
+                          "co_await in a thrum::task takes a thrum::task, a future, what when_any takes, "
+                          "locking(), sleeping_for(), condition_variable::waiting() and the like, or a type "
+                          "with await_ready, await_suspend and await_resume");
+            return awaits_nothing();
+        } else if constexpr (keeps_its_place<std::remove_cvref_t<Awaitable>>)
             return std::forward<Awaitable>(object);
         else
             return outside_awaiter<decltype(awaiter_of(std::forward<Awaitable>(object)))>{

@@ -60,7 +60,8 @@ class task_group {
 
     /* Runs f(), or f(token) if that can be called. Throws std::system_error with thrum_spawn's errors. */
     template <class F>
-    void run(F &&f) {
+    requires(std::is_invocable_v<std::decay_t<F>> ||
+             std::is_invocable_v<std::decay_t<F>, std::stop_token>) void run(F &&f) {
         if (forget_lost())
             begin_anew();
         if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token>)

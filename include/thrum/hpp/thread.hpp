@@ -35,6 +35,7 @@
 #include <functional>
 #include <ostream>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -51,6 +52,28 @@ inline thrum_mutex_t stop_sources = THRUM_MUTEX_INITIALIZER; /* see thread::get_
 }
 
 class thread;
+
+namespace detail {
+
+inline constexpr reason migrate_reasons[] = {
+    {EINVAL, "there is no such worker, or the caller is no thread of libthrum"},
+    {EBUSY, "it is bound to a worker, so only itself may move"},
+    {EPERM, "it is a tasklet, a scheduler, or the thread that called thrum_init"},
+};
+
+inline void set_name(thrum_t thread, const std::string &name) {
+    static constexpr reason reasons[] = {{EINVAL, "the caller is no thread of libthrum"},
+                                         {ERANGE, "more than THRUM_NAME_SIZE - 1 bytes"}};
+    check(thrum_set_name(thread, name.c_str()), "thrum: set_name", reasons);
+}
+inline std::string name_of(thrum_t thread) {
+    char name[THRUM_NAME_SIZE] = "";
+    if (thread != nullptr)
+        thrum_get_name(thread, name);
+    return name;
+}
+
+} // namespace detail
 
 namespace this_thread {
 inline auto get_id() noexcept;
@@ -158,6 +181,34 @@ class thread {
         detail::rethrow(std::exchange(result_, nullptr));
     }
 
+    /* These throw std::system_error: invalid_argument there is no thread; no_such_process (ESRCH) its runtime has ended. */
+    /* Asks it to end where it waits; its attributes must be cancellable(), or this throws (ENOTSUP). */
+    void cancel() {
+        expect_thread("thrum::thread::cancel");
+        detail::check(thrum_cancel(handle_), "thrum::thread::cancel",
+                      "its attributes are not cancellable(), or its runtime has ended");
+    }
+    /* Of at most THRUM_NAME_SIZE - 1 bytes, or this throws (ERANGE). */
+    void set_name(const std::string &name) {
+        expect_thread("thrum::thread::set_name");
+        detail::set_name(handle_, name);
+    }
+    std::string name() const {
+        expect_thread("thrum::thread::name");
+        return detail::name_of(handle_);
+    }
+    /* For pools and mutexes, from the next time that it enters one; at most THRUM_PRIORITY_MAX, or this throws (EINVAL). */
+    void set_priority(unsigned priority) {
+        expect_thread("thrum::thread::set_priority");
+        detail::check(thrum_set_priority(handle_, priority), "thrum::thread::set_priority",
+                      "more than THRUM_PRIORITY_MAX");
+    }
+    /* Binds it to this worker, with THRUM_ANY_WORKER to none. Throws with thrum_migrate's errors. */
+    void migrate(unsigned worker) {
+        expect_thread("thrum::thread::migrate");
+        detail::check(thrum_migrate(handle_, worker), "thrum::thread::migrate", detail::migrate_reasons);
+    }
+
     /* The id of no thread after the runtime has ended. */
     id get_id() const noexcept { return joinable() && !is_lost() ? id(thrum_id(handle_)) : id(); }
     native_handle_type native_handle() const noexcept { return handle_; }
@@ -220,9 +271,10 @@ class thread {
     template <class Work>
     void launch(const thrum_attr_t *attr, Work &&work) {
         static_assert(std::is_invocable_v<std::decay_t<Work>>, "it has to be callable with these arguments");
-        detail::check(
-            detail::launch<detail::keeping_what_is_thrown>(&handle_, attr, std::forward<Work>(work)),
-            "thrum::thread", detail::spawn_reasons);
+        if constexpr (std::is_invocable_v<std::decay_t<Work>>)
+            detail::check(
+                detail::launch<detail::keeping_what_is_thrown>(&handle_, attr, std::forward<Work>(work)),
+                "thrum::thread", detail::spawn_reasons);
         runtime_ = thrum_runtime_id();
     }
 
@@ -246,6 +298,22 @@ inline auto get_id() noexcept {
 
 inline void yield() noexcept {
     thrum_yield();
+}
+
+/* As thread's; for ULTs: on other kernel threads they throw std::system_error (EINVAL), and there is no name. */
+inline void set_name(const std::string &name) {
+    detail::set_name(thrum_self(), name);
+}
+inline std::string name() {
+    return detail::name_of(thrum_self());
+}
+inline void migrate(unsigned worker) {
+    detail::check(thrum_migrate(thrum_self(), worker), "thrum::this_thread::migrate",
+                  detail::migrate_reasons);
+}
+/* A cancellation point (thread::cancel) without a wait. */
+inline void test_cancel() {
+    thrum_testcancel();
 }
 
 template <class Rep, class Period>
