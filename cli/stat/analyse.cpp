@@ -51,6 +51,7 @@ class SampledRun {
     void add_lock_waits(const ProcThread &thread, const Samples &samples);
     pid_t awaited(const ProcSample &sample, const Seen &seen) const;
     std::vector<Life> lives(const std::vector<Samples> &samples);
+    void add_semaphore_holders();
     void add_kernel_waits();
     void place_sites();
     void summarise();
@@ -168,6 +169,23 @@ std::vector<Life> SampledRun::lives(const std::vector<Samples> &samples) {
     return all;
 }
 
+// The locks whose memory does not tell the holder: by what the one thread does that does not wait for it.
+void SampledRun::add_semaphore_holders() {
+    for (std::size_t lock = 0; lock < report_.locks.size(); lock++) {
+        const PassedOn &passed = sites_.passed_on(lock);
+        std::vector<std::size_t> slept; // sites
+        std::uint64_t looks = 0;
+        for (const std::size_t index : passed.holders) {
+            const Seen &seen = sites_.seen(index);
+            looks += seen.doing != Doing::kLockWait;
+            if (seen.site != kNone && is_asleep(seen.doing))
+                slept.push_back(seen.site);
+        }
+        if (looks > 0)
+            report_.locks[lock].holder = sleeping_holder(sites_.sites(), slept, looks);
+    }
+}
+
 void SampledRun::add_kernel_waits() {
     report_.kernel_waits = kernel_waits(sampler_, [this](std::size_t index) {
         const std::size_t site = sites_.seen(index).site;
@@ -247,6 +265,7 @@ void SampledRun::analyse() {
         report_.threads_joined = joined.size();
     const std::vector<Life> all = lives(samples);
     add_holders(all, sites_.sites(), report_.locks);
+    add_semaphore_holders();
     report_.deadlock = find_deadlock(all, sampler_.are_all_known);
     locks_.finish(sites_.sites());
     add_kernel_waits();

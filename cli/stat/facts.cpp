@@ -11,6 +11,7 @@
 #include "stat/alone.hpp"
 #include "stat/names.hpp"
 #include "stat/scaling.hpp"
+#include "stat/semaphores.hpp"
 #include "stat/waits.hpp"
 
 namespace thrum::stat {
@@ -109,6 +110,18 @@ const ListedLock kSemaphore = {
     {},
     {}};
 
+const ListedLock kPythonLock = {ListedLock::kLock,
+                                "a lock of Python's (threading.Lock)",
+                                "Hold it for less, or split the data, with a lock for each part.",
+                                {},
+                                {},
+                                {},
+                                {}};
+
+const ListedLock *semaphore_lock(const std::vector<Frame> &stack) {
+    return is_in_python_lock_call(stack) ? &kPythonLock : &kSemaphore;
+}
+
 // In a call of a lock that locks.conf lists.
 const ListedLock *listed_lock(const std::vector<Frame> &stack) {
     const ListedLock *listed = lock_table().find(stack);
@@ -130,7 +143,7 @@ Culprit culprit_of(const Report &report, const Site &site) {
         return culprit;
     }
     const bool is_semaphore = culprit.lock != nullptr && culprit.lock->lock.is_semaphore;
-    const ListedLock *listed = is_semaphore ? &kSemaphore : listed_lock(site.stack);
+    const ListedLock *listed = is_semaphore ? semaphore_lock(site.stack) : listed_lock(site.stack);
     if (listed != nullptr) {
         name_listed(culprit, *listed);
         if (culprit.kind != Culprit::kOwn)

@@ -27,11 +27,6 @@ constexpr double kEnd = 0.1;
 
 // --- what holders do ------------------------------------------------------------------------------------------
 
-bool is_asleep(Doing doing) {
-    return doing == Doing::kSleep || doing == Doing::kInputOutput || doing == Doing::kIdleWait ||
-           doing == Doing::kJoinWait;
-}
-
 // The look at a thread that is the last up to some moment.
 const Look *look_until(const Life &life, double at) {
     const auto after = std::upper_bound(life.looks.begin(), life.looks.end(), at,
@@ -40,11 +35,11 @@ const Look *look_until(const Life &life, double at) {
 }
 
 struct Seen {
-    std::uint64_t looks = 0, asleep = 0;
-    std::map<std::size_t, std::uint64_t> sites; // where it slept, how often
-    double wanted = 0, ran = 0;                 // seconds: it wanted a CPU, and had one
-    std::set<double> outranked;                 // when one of its waiters had much more priority
-    const Look *outranking = nullptr;           // the latest look at one of these
+    std::uint64_t looks = 0;
+    std::vector<std::size_t> slept;   // sites, one for each look at it asleep
+    double wanted = 0, ran = 0;       // seconds: it wanted a CPU, and had one
+    std::set<double> outranked;       // when one of its waiters had much more priority
+    const Look *outranking = nullptr; // the latest look at one of these
 };
 
 bool has_run(const Look &look) {
@@ -217,6 +212,29 @@ Deadlock Waiters::find() const {
 
 } // namespace
 
+bool is_asleep(Doing doing) {
+    return doing == Doing::kSleep || doing == Doing::kInputOutput || doing == Doing::kIdleWait ||
+           doing == Doing::kJoinWait;
+}
+
+Holder sleeping_holder(const std::vector<Site> &sites, const std::vector<std::size_t> &slept,
+                       std::uint64_t looks) {
+    Holder holder;
+    holder.looks = looks;
+    holder.asleep = static_cast<double>(slept.size()) / static_cast<double>(looks);
+    std::map<std::size_t, std::uint64_t> times;
+    for (const std::size_t site : slept)
+        times[site]++;
+    const auto most = std::max_element(times.begin(), times.end(),
+                                       [](const auto &a, const auto &b) { return a.second < b.second; });
+    if (most == times.end())
+        return holder;
+    holder.stack = sites[most->first].stack;
+    holder.is_message = sites[most->first].is_message;
+    holder.doing = sites[most->first].doing;
+    return holder;
+}
+
 void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
                  std::vector<LockUse> &locks) {
     std::unordered_map<pid_t, const Life *> by_id;
@@ -245,14 +263,13 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             if (look.holding == ProcSample::Holding::kAwake || its_look->site == SIZE_MAX ||
                 !is_asleep(its_look->doing))
                 continue;
-            its.asleep++;
-            its.sites[its_look->site]++;
+            its.slept.push_back(its_look->site);
         }
     for (const auto &[lock, its] : seen) {
         if (its.looks == 0)
             continue;
         Holder &holder = locks[lock].holder;
-        holder.looks = its.looks;
+        holder = sleeping_holder(sites, its.slept, its.looks);
         holder.without_cpu = its.wanted > 0 ? 1 - its.ran / its.wanted : 0;
         holder.outranked =
             std::min(1.0, static_cast<double>(its.outranked.size()) / static_cast<double>(its.looks));
@@ -261,14 +278,6 @@ void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites,
             holder.scheduling = its.outranking->holders;
             holder.waiters = its.outranking->scheduling;
         }
-        holder.asleep = static_cast<double>(its.asleep) / static_cast<double>(its.looks);
-        const auto most = std::max_element(its.sites.begin(), its.sites.end(),
-                                           [](const auto &a, const auto &b) { return a.second < b.second; });
-        if (most == its.sites.end())
-            continue;
-        holder.stack = sites[most->first].stack;
-        holder.is_message = sites[most->first].is_message;
-        holder.doing = sites[most->first].doing;
     }
 }
 

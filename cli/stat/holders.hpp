@@ -38,6 +38,12 @@ struct Life {
     std::vector<Look> looks;
 };
 
+bool is_asleep(Doing doing); // and not for a lock
+
+// One that was seen asleep at these sites, each time that it was, in so many looks at it.
+Holder sleeping_holder(const std::vector<Site> &sites, const std::vector<std::size_t> &slept,
+                       std::uint64_t looks);
+
 // Fills LockUse::holder.
 void add_holders(const std::vector<Life> &lives, const std::vector<Site> &sites, std::vector<LockUse> &locks);
 

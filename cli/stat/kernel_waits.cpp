@@ -2,13 +2,18 @@
 #include "stat/kernel_waits.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <tuple>
 
 #include "stat/waits.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
@@ -34,7 +39,45 @@ struct Kind {
     }
 };
 
+// By socket: threads that wait for it, each at an epoll set of its own.
+struct SharedSocket {
+    KernelWait wait;
+    std::set<pid_t> threads;
+    unsigned sets = 0;
+};
+
+void add_set(const Kind &kind, const KernelWait &wait, const std::set<pid_t> &threads,
+             std::map<std::string, SharedSocket> &sockets) {
+    const std::size_t at = kind.file.find(kSetOf);
+    if (!is_epoll_set(kind.file) || at == std::string::npos)
+        return;
+    const std::string name = kind.file.substr(at + std::strlen(kSetOf));
+    SharedSocket &socket = sockets[name];
+    if (socket.sets++ == 0)
+        socket.wait = wait;
+    else
+        socket.wait.samples += wait.samples;
+    socket.threads.insert(threads.begin(), threads.end());
+    socket.wait.threads = static_cast<unsigned>(socket.threads.size());
+    socket.wait.file = name + kInSets + std::to_string(socket.sets) + kEpollSets;
+}
+
 } // namespace
+
+bool is_epoll_set(const std::string &file) {
+    return begins_with(file, "anon_inode:[eventpoll]");
+}
+
+std::vector<SetEntry> entries_of_set(const std::string &text) {
+    std::vector<SetEntry> entries;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        SetEntry entry{};
+        if (std::sscanf(line.c_str(), "tfd: %ld events: %" SCNx32, &entry.descriptor, &entry.events) == 2)
+            entries.push_back(entry);
+    }
+    return entries;
+}
 
 std::vector<KernelWait> kernel_waits(const Sampler &sampler,
                                      const std::function<const std::vector<Frame> *(std::size_t)> &stack_of) {
@@ -63,10 +106,15 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
         wait.stack = *stack_of(i);
     }
     std::vector<KernelWait> all;
+    std::map<std::string, SharedSocket> sockets;
     for (auto &[kind, wait] : waits) {
         wait.threads = static_cast<unsigned>(threads[kind].size());
+        add_set(kind, wait, threads[kind], sockets);
         all.push_back(std::move(wait));
     }
+    for (auto &[name, socket] : sockets)
+        if (socket.sets > 1)
+            all.push_back(std::move(socket.wait));
     std::sort(all.begin(), all.end(),
               [](const KernelWait &a, const KernelWait &b) { return a.samples > b.samples; });
     return all;

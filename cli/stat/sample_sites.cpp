@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stat/sample_sites.hpp"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@ SampleSites::SampleSites(const Sampler &sampler, const std::map<std::uint64_t, s
     for (const ProcThread &thread : sampler.threads)
         ids_.insert(thread.id);
     seen_.reserve(sampler.samples.size());
+    find_passed_on();
     find_semaphore_locks(posts);
     see_all();
 }
@@ -34,8 +36,29 @@ void SampleSites::find_semaphore_locks(const std::map<std::uint64_t, std::set<st
             return threads.count(one) != 0;
         });
         if (posters.size() > 1 && static_cast<double>(common) >= kSame * static_cast<double>(posters.size()))
-            semaphore_locks_.insert(address);
+            semaphore_locks_.try_emplace(address);
     }
+}
+
+// Where nothing is known of their posts, as of threads that hardly run.
+void SampleSites::find_passed_on() {
+    std::set<std::uint64_t> words; // by stack: a thread that ran while that was copied has none
+    const auto is_own = [](const ProcSample &one) { // not of other processes, and it does not end by itself
+        return one.system_call == SYS_futex && (one.arguments[1] & FUTEX_PRIVATE_FLAG) != 0 &&
+               one.arguments[3] == 0;
+    };
+    for (const ProcSample &one : sampler_.samples)
+        if (is_own(one) && one.stack != kNone && is_in_semaphore_call(frames_of(one)))
+            words.insert(one.arguments[0]);
+    semaphore_locks_ = semaphores_passed_on(sampler_.samples, [&](const ProcSample &one) {
+        return is_own(one) && words.count(one.arguments[0]) != 0 ? one.arguments[0] : set_semaphore(one);
+    });
+}
+
+const PassedOn &SampleSites::passed_on(std::size_t lock) const {
+    static const PassedOn none;
+    const auto known = passed_on_by_lock_.find(lock);
+    return known != passed_on_by_lock_.end() ? semaphore_locks_.at(known->second) : none;
 }
 
 const std::vector<Frame> &SampleSites::frames_of(const ProcSample &sample) {
@@ -57,14 +80,20 @@ Seen SampleSites::look_up(const ProcSample &sample) {
     seen.doing = doing_of(sample, stack, ids_);
     std::size_t lock = kNone;
     if (seen.doing == Doing::kLockWait || seen.doing == Doing::kIdleWait) {
-        const bool is_futex = system_call_name(sample.system_call) == "futex";
+        const bool is_futex = sample.system_call == SYS_futex;
         Lock found = is_futex ? places_.lock(sample.arguments[0], era) : Lock();
-        found.is_semaphore = is_futex && semaphore_locks_.count(sample.arguments[0]) != 0;
+        const std::uint64_t word = is_futex ? sample.arguments[0] : set_semaphore(sample);
+        const auto semaphore = word != 0 ? semaphore_locks_.find(word) : semaphore_locks_.end();
+        if (word != 0 && !is_futex)
+            found = lock_of_set(sample);
+        found.is_semaphore = semaphore != semaphore_locks_.end();
         const bool is_python = is_futex && is_python_lock(stack, found);
         if (is_python || found.is_semaphore)
             seen.doing = Doing::kLockWait;
-        if (is_futex && seen.doing == Doing::kLockWait)
+        if ((is_futex || found.is_semaphore) && seen.doing == Doing::kLockWait)
             lock = locks_.add(is_python ? as_python_lock(found) : as_parked(found, stack), era);
+        if (found.is_semaphore && !is_python)
+            passed_on_by_lock_.emplace(lock, word);
     }
     const auto [at, is_new] =
         known_sites_.try_emplace({seen.doing, key_of(stack, true), lock}, sites_.size());

@@ -16,6 +16,7 @@
 #include "stat/layers.hpp"
 #include "stat/lock_waits.hpp"
 #include "stat/report.hpp"
+#include "stat/semaphores.hpp"
 #include "stat/sites.hpp"
 
 namespace thrum::stat {
@@ -35,6 +36,8 @@ class SampleSites {
     const Seen &seen(std::size_t sample) const { return seen_[sample]; }
     std::vector<Site> &sites() { return sites_; }
     const std::vector<Site> &sites() const { return sites_; }
+    // Of a lock that is a semaphore: the looks at its holder; none where they do not tell it.
+    const PassedOn &passed_on(std::size_t lock) const;
     bool is_thread(pid_t id) const { return ids_.count(id) != 0; }
     void say_missing(std::vector<std::string> &warnings) const { places_.say_missing(warnings); }
 
@@ -42,6 +45,7 @@ class SampleSites {
     using Wait = std::tuple<std::size_t, std::uint64_t, std::uint64_t>; // era, futex word, operation
     Wait wait_of(const ProcSample &sample) const;
     void find_semaphore_locks(const std::map<std::uint64_t, std::set<std::int32_t>> &posts);
+    void find_passed_on();
     void see_all();
     Seen see(const ProcSample &sample);
     Seen look_up(const ProcSample &sample);
@@ -57,7 +61,8 @@ class SampleSites {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Frame>> known_frames_; // by stack, and Python's
     std::map<std::tuple<std::size_t, std::size_t, long, std::uint64_t, std::uint64_t, std::uint64_t>, Seen>
         known_;
-    std::set<std::uint64_t> semaphore_locks_; // by address
+    std::map<std::uint64_t, PassedOn> semaphore_locks_;      // by address, or as set_semaphore() has it
+    std::map<std::size_t, std::uint64_t> passed_on_by_lock_; // as semaphore_locks_ has them
 };
 
 } // namespace thrum::stat

@@ -18,6 +18,8 @@
 #include "stat/layers.hpp"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/sem.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,19 +28,24 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "elf.hpp"
 #include "maps.hpp"
 #include "process.hpp"
 #include "stat/allowance.hpp"
 #include "stat/host.hpp"
+#include "stat/kernel_waits.hpp"
 #include "stat/python_keeper.hpp"
+#include "stat/semaphores.hpp"
 #include "stat/stack_keeper.hpp"
 #include "stat/task_files.hpp"
 #include "stat/thread_list.hpp"
 #include "stat/waits.hpp"
 #include "tools/descriptor.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
@@ -48,6 +55,7 @@ constexpr std::size_t kSamplesMost = 1u << 20;
 constexpr std::size_t kPlacesMost = 1000;           // in the kernel
 constexpr double kStatusLater = 1;                  // seconds at most between looks at a thread's status
 constexpr double kMapsFirst = 0.02, kMapsLater = 5; // and at the mappings
+constexpr double kSetsLater = 0.1;                  // and at what an epoll set has
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -91,14 +99,17 @@ struct Sampler::State {
     bool was_there(const Watched &thread);
     void look(Watched &thread, double now);
     void read_status(Watched &thread, double now);
-    bool look_at_sleeper(Watched &thread, const char *text, const SchedStat &before, ProcSample &sample);
+    bool look_at_sleeper(Watched &thread, const char *text, const SchedStat &before, ProcSample &sample,
+                         double now);
     void keep_stack(Watched &thread, const SleepingCall &call, const char *text, const SchedStat &before,
                     ProcSample &sample);
     bool has_slept_on(Watched &thread, const char *text, const SchedStat &before);
     pid_t owner_of(std::uint64_t word) const;
     ProcSample::Holding holding_by(pid_t owner, double now);
     void look_at_holder(ProcSample &sample, double now);
-    void look_at_kernel_place(const Watched &thread, ProcSample &sample);
+    void look_at_semop(ProcSample &sample);
+    void look_at_kernel_place(const Watched &thread, ProcSample &sample, double now);
+    const std::string &only_socket(long descriptor, double now);
     void find_python();
     void thin_out();
 
@@ -124,6 +135,8 @@ struct Sampler::State {
         ProcSample::Holding holding = ProcSample::Holding::kUnknown;
         Scheduling scheduling;
     } held; // the latest
+    std::map<long, std::pair<double, std::string>>
+        sockets; // of epoll sets, by descriptor: when it was read, and what
     double next_at = 0;
     bool is_over = false;
     Cost look_cost{50e-6};
@@ -290,7 +303,7 @@ void Sampler::State::find_python() {
 
 // False: it has ended.
 bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const SchedStat &before,
-                                     ProcSample &sample) {
+                                     ProcSample &sample, double now) {
     SleepingCall call;
     if (!is_foreign && parse_system_call(text, call)) {
         sample.system_call = call.number;
@@ -303,15 +316,57 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
         sample.system_call = -1;
     else if (call.sp != 0)
         keep_stack(thread, call, text, before, sample);
-    look_at_kernel_place(thread, sample);
+    look_at_kernel_place(thread, sample, now);
+    if (sample.system_call == SYS_semop || sample.system_call == SYS_semtimedop)
+        look_at_semop(sample);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;
 }
 
+// Of an epoll set that has one socket alone, which one: kSetOf and its name. Empty otherwise, and if one waiter is told at a time. What
+// a set has may change.
+const std::string &Sampler::State::only_socket(long descriptor, double now) {
+    const auto [at, is_new] = sockets.try_emplace(descriptor);
+    auto &[read_at, socket] = at->second;
+    if (!is_new && now - read_at < kSetsLater)
+        return socket;
+    read_at = now;
+    socket.clear();
+    const std::string folder = "/proc/" + std::to_string(pid), of = std::to_string(descriptor);
+    const Descriptor info(open((folder + "/fdinfo/" + of).c_str(), O_RDONLY | O_CLOEXEC));
+    char text[2048], link[64];
+    if (!info.is_open() || !read_text(info.get(), text))
+        return socket;
+    unsigned sockets_there = 0;
+    for (const SetEntry &entry : entries_of_set(text)) {
+        const ssize_t length =
+            readlink((folder + "/fd/" + std::to_string(entry.descriptor)).c_str(), link, sizeof link);
+        const std::string name(link, length > 0 ? static_cast<std::size_t>(length) : 0);
+        if (!begins_with(name, "socket:"))
+            continue;
+        sockets_there++;
+        if ((entry.events & EPOLLIN) != 0 && (entry.events & EPOLLEXCLUSIVE) == 0)
+            socket = kSetOf + name;
+    }
+    if (sockets_there != 1)
+        socket.clear();
+    return socket;
+}
+
+// Which semaphore of the set, and whether it is to be raised, stands in the program's memory.
+void Sampler::State::look_at_semop(ProcSample &sample) {
+    sembuf operation{};
+    const auto address = static_cast<off_t>(sample.arguments[kSemopOperation]);
+    if (pread(memory.get(), &operation, sizeof operation, address) != sizeof operation)
+        operation = {};
+    sample.arguments[kSemopOperation] = 0;
+    std::memcpy(&sample.arguments[kSemopOperation], &operation, sizeof operation);
+}
+
 // Of one that nothing can interrupt, which waits for a device or for what another thread does in the kernel; and of those that
 // wait for what may come by one descriptor.
-void Sampler::State::look_at_kernel_place(const Watched &thread, ProcSample &sample) {
+void Sampler::State::look_at_kernel_place(const Watched &thread, ProcSample &sample, double now) {
     const bool has_file = takes_descriptor(sample.system_call);
     if (sample.state != 'D' && !(has_file && waits_for_peers(sample.system_call)))
         return;
@@ -325,6 +380,8 @@ void Sampler::State::look_at_kernel_place(const Watched &thread, ProcSample &sam
         const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(place.descriptor);
         const ssize_t length = readlink(link.c_str(), text, sizeof text);
         place.file.assign(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+        if (is_epoll_set(place.file))
+            place.file += only_socket(place.descriptor, now);
     }
     const auto known = std::find(to.kernel_places.begin(), to.kernel_places.end(), place);
     sample.place = static_cast<std::size_t>(known - to.kernel_places.begin());
@@ -426,7 +483,7 @@ void Sampler::State::look(Watched &thread, double now) {
         thread.waits.clear();
     } else if (may_read && !has_run && thread.waits == text) {
         sample = thread.last; // it has slept all the time
-    } else if (look_at_sleeper(thread, may_read ? text : "", stat, sample)) {
+    } else if (look_at_sleeper(thread, may_read ? text : "", stat, sample, now)) {
         thread.waits = may_read ? text : "";
     } else {
         threads.miss(thread, now);

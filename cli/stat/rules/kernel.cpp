@@ -9,6 +9,7 @@
 #include <set>
 
 #include "stat/facts.hpp"
+#include "stat/kernel_waits.hpp"
 #include "stat/rules/findings.hpp"
 #include "tools/text.hpp"
 
@@ -289,11 +290,17 @@ Findings herd(const Facts &facts) {
         calls.share < kInKernelToo || !wakes_in_vain(facts))
         return {};
     const Place place = place_of(wait->stack);
+    const std::size_t sets = wait->file.find(kInSets);
+    const bool has_sets = sets != std::string::npos;
     Finding found = finding(
         "herd",
         "All threads are woken for what one of them gets: " + wait->call + "() on one " +
-            (wait->file.find("eventpoll") != std::string::npos ? "epoll set" : "socket") + at_place(place),
-        "Use EPOLLEXCLUSIVE or EPOLLONESHOT, or a socket (SO_REUSEPORT) and epoll set for each thread.",
+            (has_sets                   ? "socket" + wait->file.substr(sets) + ","
+             : is_epoll_set(wait->file) ? std::string("epoll set")
+                                        : "socket") +
+            at_place(place),
+        has_sets ? "Add it to the sets with EPOLLEXCLUSIVE, or have a socket (SO_REUSEPORT) for each thread."
+                 : "Use EPOLLONESHOT, or a socket (SO_REUSEPORT) and epoll set for each thread.",
         Confidence::kMedium, place);
     add_kernel_evidence(facts, calls, nullptr, found);
     found.evidence.push_back(counted(wait->threads, "thread") + " wait at descriptor " + wait->file + "; " +

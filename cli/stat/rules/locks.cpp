@@ -91,12 +91,25 @@ bool is_work_kept_waiting(const Facts &facts, const Culprit &culprit) {
            culprit.lock->holder.asleep < kAsleep && facts.parallelism <= kFreeCpu * usable;
 }
 
-Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
+// Its waiters raise it, as no other thread ran when it was raised: a chain of tasks that a pool passes on looks the same.
+bool is_lock_by_looks(const Facts &facts, const Culprit &culprit) {
+    return culprit.lock != nullptr && culprit.lock->lock.is_semaphore &&
+           facts.report.posts.count(culprit.lock->lock.address) == 0;
+}
+
+Confidence confidence_by_waits(const Facts &facts, const Culprit &culprit) {
     const bool main = culprit.wait_share >= kMainCulprit && culprit.samples >= kFewSamples;
     const bool lost = facts.lock_share >= kHighLockShare || facts.inflation >= kInflated || has_lost(facts);
     if (main && lost && (facts.is_compared() || is_work_kept_waiting(facts, culprit)))
         return Confidence::kHigh;
     return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
+}
+
+Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
+    const Confidence most = !is_lock_by_looks(facts, culprit) ? Confidence::kHigh
+                            : facts.is_compared()             ? Confidence::kMedium
+                                                              : Confidence::kLow;
+    return std::min(most, confidence_by_waits(facts, culprit));
 }
 
 constexpr double kOutranked = 0.5;  // of the looks at its waiters: one had much more priority than the holder
@@ -138,6 +151,8 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
     Finding found = finding(rule, cause, culprit.fix.empty() ? fix : culprit.fix,
                             confidence_of(facts, culprit), culprit.place);
     add_lock_evidence(facts, culprit, found);
+    if (is_lock_by_looks(facts, culprit))
+        found.evidence.push_back("its own waiters raise it: its waits ended while no other thread ran");
     found.explains =
         std::max(culprit.wait_share * std::max(facts.lock_share, facts.exact_share), culprit.burned);
     if (!culprit.place.code.empty())
@@ -307,7 +322,8 @@ Finding asleep_finding(const Facts &facts, const Culprit &culprit) {
     Finding found = lock_finding(facts, culprit, "held-asleep",
                                  std::string("A lock is held while its holder ") +
                                      sleeping_text(holder.doing) + named(culprit) + at_place(place),
-                                 "Release the lock before that, and take it again for the shared data.");
+                                 "");
+    found.fix = "Release the lock before that, and take it again for the shared data.";
     add_place_evidence("threads wait for it", culprit.place, found);
     if (may_wait_by_turns(facts, culprit)) {
         found.confidence = Confidence::kLow;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Disease: all threads wait at one epoll set, level triggered. A message wakes them one after another until one has read it.
-// Each prepares for a message before it reads, so that several are woken, and do that for nothing.
-// Cure: the set tells one thread of a message (EPOLLONESHOT), and that one arms it again after it has read.
+// Disease: each thread has an epoll set of its own, and one socket is in all of them. A message wakes every thread, and one of them
+// finds it. (Of one set for all threads the kernel wakes one thread after another, and only until the message is read.)
+// Cure: a set tells its waiter only if no other one was told (EPOLLEXCLUSIVE).
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -10,33 +10,30 @@
 
 #include "crew.h"
 
-enum { REQUESTS = 30000, PREPARE = 10000, STEPS = 500 };
+enum { REQUESTS = 40000, STEPS = 500 };
 
-static int set, ends[2]; // of the socket: the threads read from the first
+static int ends[2]; // of the socket: the threads read from the first
 #ifdef CURED
-static const unsigned EVENTS = EPOLLIN | EPOLLONESHOT;
+static const unsigned EVENTS = EPOLLIN | EPOLLEXCLUSIVE;
 #else
 static const unsigned EVENTS = EPOLLIN;
 #endif
 
-static SEEN int await_message(void) {
+static SEEN int await_message(int set) {
     struct epoll_event event;
     return epoll_wait(set, &event, 1, -1); /* HERE: herd */
 }
 
-static void arm(int how) {
-    struct epoll_event event = {.events = EVENTS};
-    if (epoll_ctl(set, how, ends[0], &event) != 0)
-        exit(1);
-}
-
 static void *serve(void *arg) {
     struct hand *hand = arg;
+    struct epoll_event event = {.events = EVENTS};
+    const int set = epoll_create1(EPOLL_CLOEXEC);
+    if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event) != 0)
+        exit(1);
     char message = 1;
     while (message != 0) {
-        if (await_message() != 1)
+        if (await_message(set) != 1)
             exit(1);
-        hand->result = chew(hand->result, PREPARE);
         const ssize_t got = recv(ends[0], &message, 1, MSG_DONTWAIT);
         if (got == 1 && message == 0 && send(ends[1], &message, 1, 0) != 1) // the others end by it, too
             exit(1);
@@ -45,10 +42,8 @@ static void *serve(void *arg) {
             if (send(ends[0], &message, 1, 0) != 1)
                 exit(1);
         }
-#ifdef CURED
-        arm(EPOLL_CTL_MOD);
-#endif
     }
+    close(set);
     return NULL;
 }
 
@@ -63,10 +58,8 @@ static void *ask(void *arg) {
 
 int main(int argc, char **argv) {
     const unsigned size = crew_size(argc, argv);
-    set = epoll_create1(EPOLL_CLOEXEC);
-    if (set < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
         return 1;
-    arm(EPOLL_CTL_ADD);
     crew_serve(size, ask, serve);
     return 0;
 }

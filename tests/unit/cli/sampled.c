@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/sem.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +136,85 @@ static void *wait_at_condition(void *unused) {
 static void *wait_at_semaphore(void *unused) {
     sem_wait(&none);
     return unused;
+}
+
+// One thread at a time gets past, and sleeps with it.
+static sem_t one_place;
+static int set_of_one = -1;
+
+static KEEP void ask_slowly(void) {
+    if (usleep(5000) != 0) // no jump into it: its frame is to be seen
+        fail("usleep");
+}
+
+static void *lock_by_semaphore(void *unused) {
+    for (;;) {
+        while (sem_wait(&one_place) != 0)
+            continue;
+        ask_slowly();
+        sem_post(&one_place);
+    }
+    return unused;
+}
+
+static void move_of_set(short by) {
+    struct sembuf operation = {.sem_num = 0, .sem_op = by};
+    if (semop(set_of_one, &operation, 1) != 0)
+        fail("semop");
+}
+
+static void *lock_by_set(void *unused) {
+    for (;;) {
+        move_of_set(-1);
+        ask_slowly();
+        move_of_set(1);
+    }
+    return unused;
+}
+
+// A pool with one task at a time, which the first thread brings once the one before is done.
+static sem_t work, is_done;
+
+static void *serve_in_pool(void *unused) {
+    static int players;
+    const bool brings = __atomic_fetch_add(&players, 1, __ATOMIC_RELAXED) == 0;
+    for (;;) {
+        if (brings)
+            sem_post(&work);
+        while (sem_wait(brings ? &is_done : &work) != 0)
+            continue;
+        if (!brings) {
+            ask_slowly();
+            sem_post(&is_done);
+        }
+    }
+    return unused;
+}
+
+// A set outlives its process, which is killed: another process removes it then.
+static void remove_set_at_end(void) {
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0)
+        fail("pipe");
+    if (fork() != 0)
+        return;
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) == 0)
+        semctl(set_of_one, 0, IPC_RMID);
+    _exit(0);
+}
+
+static void make_semaphores(const char *mode) {
+    if (sem_init(&one_place, 0, 1) != 0 || sem_init(&work, 0, 0) != 0 || sem_init(&is_done, 0, 0) != 0)
+        fail("no semaphore");
+    if (strcmp(mode, "set-lock") != 0)
+        return;
+    set_of_one = semget(IPC_PRIVATE, 1, 0600);
+    if (set_of_one < 0)
+        fail("no set");
+    remove_set_at_end();
+    move_of_set(1);
 }
 
 static void *wait_at_barrier(void *unused) {
@@ -346,6 +427,9 @@ static void *(*function_of(const char *mode))(void *) {
                  {"mutex", take_for_ever},
                  {"condition", wait_at_condition},
                  {"semaphore", wait_at_semaphore},
+                 {"semaphore-lock", lock_by_semaphore},
+                 {"set-lock", lock_by_set},
+                 {"pool", serve_in_pool},
                  {"barrier", wait_at_barrier},
                  {"sleep", sleep_long},
                  {"read", read_input},
@@ -391,6 +475,7 @@ int main(int count, char **words) {
         fail("which mode?");
     if (pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1) != 0 || sem_init(&none, 0, 0) != 0)
         fail("no barrier");
+    make_semaphores(mode);
     if (strcmp(mode, "stream") == 0)
         flockfile(stdout);
     for (int i = 0; i < 2; i++)

@@ -147,6 +147,20 @@ TEST(StatRules, AHerdOfTwo) {
     EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos) << "half as many more";
 }
 
+TEST(StatRules, AHerdAtOneSocketInManySets) {
+    const std::vector<Frame> at = {library("epoll_wait"), own("serve")};
+    Case made = in_kernel(at, 0.6, 0.2, 1.6);
+    made.report.points.back().voluntary = 40000;
+    made.report.kernel_waits = {wait("epoll_wait", "socket:[7], in 8 epoll sets", 8, at),
+                                wait("epoll_wait", "anon_inode:[eventpoll] of socket:[7]", 1, at)};
+    ASSERT_EQ(rules_of(made.concluded()), "herd");
+    EXPECT_EQ(made.report.findings.front().cause, "All threads are woken for what one of them gets: "
+                                                  "epoll_wait() on one socket, in 8 epoll sets, in serve()");
+    EXPECT_NE(made.report.findings.front().fix.find("EPOLLEXCLUSIVE"), std::string::npos);
+    made.report.kernel_waits.erase(made.report.kernel_waits.begin()); // each set has a socket of its own
+    EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos);
+}
+
 TEST(StatRules, ASecondCauseCostsAThirdOfTheFirst) {
     const std::vector<Frame> fork = {library("_Fork"), library("fork"), own("start_helper")};
     Case made = in_kernel(fork, 0.9, 0.2, 1.6);

@@ -307,6 +307,40 @@ TEST(StatRules, WaitingForRequestsByTurns) {
     EXPECT_EQ(rules_of(reads.concluded()).find("held-asleep"), std::string::npos);
 }
 
+// Known by the looks at its waiters alone, not by their posts: then a chain of tasks, one at a time, looks the same.
+TEST(StatRules, ASemaphoreHeldAsleep) {
+    Case made = one_waits(Doing::kSleep, "nanosleep", false);
+    made.report.locks.front().lock.is_semaphore = true;
+    ASSERT_EQ(rules_of(made.concluded()), "held-asleep");
+    EXPECT_EQ(made.report.findings.front().confidence, Confidence::kLow) << "one run does not tell";
+    Case compared = made;
+    compared.report.points.clear();
+    compared.point(1, 1, 0.1, 0).point(4, 1, 0.1, 0);
+    ASSERT_EQ(rules_of(compared.concluded()), "held-asleep");
+    const Finding found = compared.report.findings.front();
+    EXPECT_EQ(found.confidence, Confidence::kMedium);
+    EXPECT_EQ(found.cause,
+              "A lock is held while its holder sleeps: a semaphore that is used as a lock, turn, "
+              "in serve()");
+    EXPECT_EQ(found.fix.rfind("Release the lock before that", 0), 0U);
+    EXPECT_EQ(std::count(found.evidence.begin(), found.evidence.end(),
+                         "its own waiters raise it: its waits ended while no other thread ran"),
+              1);
+    compared.report.posts[0] = {1, 2}; // at the lock's address
+    ASSERT_EQ(rules_of(compared.concluded()), "held-asleep");
+    EXPECT_EQ(compared.report.findings.front().confidence, Confidence::kHigh);
+}
+
+TEST(StatRules, PythonsLockHeldAsleep) {
+    Case made = one_waits(Doing::kSleep, "clock_nanosleep", false);
+    made.report.locks.front().lock.is_semaphore = true;
+    made.report.locks.front().lock.symbol = "";
+    made.report.waits.front().stack.front() = library("PyThread_acquire_lock_timed", "python3.11");
+    ASSERT_EQ(rules_of(made.concluded()), "held-asleep");
+    EXPECT_NE(made.report.findings.front().cause.find("a lock of Python's (threading.Lock)"),
+              std::string::npos);
+}
+
 // What it waits for may be an answer to its own question, or a device.
 TEST(StatRules, WaitingForAnAnswerUnderALock) {
     Case asks = one_waits(Doing::kInputOutput, "read", true);

@@ -769,6 +769,34 @@ INSTANTIATE_TEST_SUITE_P(Sampler, WaitsForWork,
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(WaitsForWork);
 #endif
 
+#ifdef CLI_ELFUTILS
+// A semaphore says nothing of its holder: the looks at all threads do. They must be looked at often enough to see it pass on.
+bool has_passed_on(const Report &report) {
+    return std::any_of(report.locks.begin(), report.locks.end(),
+                       [](const LockUse &use) { return use.lock.is_semaphore; });
+}
+
+TEST(Sampler, SemaphoresThatAreLocks) {
+    for (const char *mode : {"semaphore-lock", "set-lock"}) {
+        const Report report = report_of({CLI_SAMPLED_O2, mode, "4"}, samples(500));
+        ASSERT_TRUE(has_passed_on(report)) << mode << "\n" << text_of_report(report);
+        const LockUse &use = report.locks.front();
+        EXPECT_GT(use.waiters_mean, 1.5) << mode;
+        EXPECT_GE(use.holder.looks, 20U) << mode;
+        EXPECT_GT(use.holder.asleep, 0.5) << mode;
+        EXPECT_EQ(use.holder.doing, Doing::kSleep) << mode;
+        const auto asks = [](const Frame &frame) { return frame.function == "ask_slowly"; };
+        EXPECT_TRUE(std::any_of(use.holder.stack.begin(), use.holder.stack.end(), asks)) << mode;
+    }
+}
+
+// One at a time works as well, and the others wait.
+TEST(Sampler, ThreadsOfAPoolHaveNoLock) {
+    const Report report = report_of({CLI_SAMPLED_O2, "pool", "5"}, samples(500));
+    EXPECT_FALSE(has_passed_on(report)) << text_of_report(report);
+}
+#endif
+
 // More threads than CPUs: what they want and do not get is told apart from what they get.
 TEST(Sampler, RunningAndRunnable) {
     const auto threads = static_cast<unsigned>(3 * sysconf(_SC_NPROCESSORS_ONLN));

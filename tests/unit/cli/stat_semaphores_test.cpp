@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Semaphores that are locks, by looks at their waiters (cli/stat/semaphores.hpp), and epoll sets that have one socket
+// (cli/stat/kernel_waits.hpp): from made-up samples. Each has a healthy twin.
+#include <gtest/gtest.h>
+#include <sys/sem.h>
+#include <sys/syscall.h>
+
+#include <cstring>
+#include <string>
+
+#include "stat/kernel_waits.hpp"
+#include "stat/semaphores.hpp"
+
+namespace {
+
+using namespace thrum::stat;
+
+constexpr std::uint64_t kWord = 0x1000;
+
+// Looks at all threads, a hundred times a second. The first waits for the others' ends.
+class Looks {
+  public:
+    // A letter for each thread: w waits for the semaphore, s sleeps elsewhere, r runs. `ran`: which have run since the look before.
+    Looks &sweep(const std::string &doing, const std::string &ran) {
+        for (std::size_t i = 0; i < doing.size(); i++) {
+            ProcSample one;
+            one.at = at_;
+            one.thread = static_cast<pid_t>(100 + i);
+            one.state = doing[i] == 'r' ? 'R' : 'S';
+            one.system_call = doing[i] == 'w' ? SYS_futex : doing[i] == 's' ? SYS_clock_nanosleep : -1;
+            one.arguments[0] = doing[i] == 'w' ? kWord : 0;
+            runs_[i] += ran[i] == 'x';
+            one.run_ns = 1000 * runs_[i];
+            samples_.push_back(one);
+        }
+        at_ += 0.01;
+        return *this;
+    }
+    std::map<std::uint64_t, PassedOn> locks() const {
+        return semaphores_passed_on(samples_, [](const ProcSample &one) { return one.arguments[0]; });
+    }
+    const std::vector<ProcSample> &samples() const { return samples_; }
+
+  private:
+    double at_ = 0;
+    std::uint64_t runs_[8] = {};
+    std::vector<ProcSample> samples_;
+};
+
+Looks lock_that_rotates(char holder_does, const char *ran) {
+    Looks looks;
+    for (int i = 0; i < 40; i++) {
+        std::string doing = "swww";
+        doing[static_cast<std::size_t>(1 + i % 3)] = holder_does;
+        looks.sweep(doing, ran);
+    }
+    return looks;
+}
+
+TEST(StatSemaphores, PassedFromWaiterToWaiter) {
+    const Looks looks = lock_that_rotates('s', ".xxx");
+    const auto found = looks.locks();
+    ASSERT_EQ(found.count(kWord), 1U);
+    EXPECT_GE(found.at(kWord).times, 30U);
+    ASSERT_EQ(found.at(kWord).holders.size(), 40U);
+    for (const std::size_t index : found.at(kWord).holders) {
+        EXPECT_EQ(looks.samples()[index].system_call, SYS_clock_nanosleep);
+        EXPECT_NE(looks.samples()[index].thread, 100) << "it is none of the waiters";
+    }
+    EXPECT_EQ(lock_that_rotates('r', ".xxx").locks().size(), 1U) << "its holder computes";
+}
+
+// The thread that brings work runs, or one that may.
+TEST(StatSemaphores, WorkThatComesFromElsewhere) {
+    EXPECT_TRUE(lock_that_rotates('s', "xxxx").locks().empty());
+    EXPECT_TRUE(lock_that_rotates('r', "xxxx").locks().empty());
+}
+
+TEST(StatSemaphores, ThreadsOfAnIdlePool) {
+    Looks looks;
+    for (int i = 0; i < 100; i++)
+        looks.sweep(i % 4 != 0 ? "swww" : i % 8 != 0 ? "swsw" : "ssww", ".xxx");
+    EXPECT_TRUE(looks.locks().empty()) << "all of them wait for most of the time";
+    Looks never;
+    for (int i = 0; i < 100; i++)
+        never.sweep("sswww", ".....");
+    EXPECT_TRUE(never.locks().empty()) << "no wait ends";
+}
+
+TEST(StatSemaphores, AFewThatMayPassAtOnce) {
+    Looks looks;
+    for (int i = 0; i < 60; i++)
+        looks.sweep(i % 2 == 0 ? "ssswww" : "swwwss", ".xxxxx");
+    EXPECT_TRUE(looks.locks().empty()) << "a limit of two, which is meant";
+}
+
+// The threads of a pool that give each other work wait for the one that does what only one can.
+TEST(StatSemaphores, OneThreadsLongerWork) {
+    Looks looks;
+    for (int i = 0; i < 400; i++) {
+        std::string doing = "swww";
+        doing[static_cast<std::size_t>(1 + i / 16 % 3)] = 'r';
+        looks.sweep(doing, i % 16 == 0 ? ".xxx" : "....");
+    }
+    EXPECT_TRUE(looks.locks().empty());
+    Looks asleep;
+    for (int i = 0; i < 400; i++) {
+        std::string doing = "swww";
+        doing[static_cast<std::size_t>(1 + i / 16 % 3)] = 's';
+        asleep.sweep(doing, i % 16 == 0 ? ".xxx" : "....");
+    }
+    EXPECT_EQ(asleep.locks().size(), 1U) << "a holder that sleeps does so for long";
+}
+
+TEST(StatSemaphores, SeenTooFewTimes) {
+    Looks looks;
+    for (int i = 0; i < 12; i++)
+        looks.sweep(i % 2 == 0 ? "ssw" : "sws", ".xx");
+    EXPECT_TRUE(looks.locks().empty());
+    EXPECT_TRUE(semaphores_passed_on({}, [](const ProcSample &) { return kWord; }).empty());
+}
+
+ProcSample semop_of(std::uint16_t number, std::int16_t by) {
+    const sembuf operation = {number, by, 0};
+    ProcSample one;
+    one.state = 'S';
+    one.system_call = SYS_semop;
+    one.arguments[0] = 7;
+    std::memcpy(&one.arguments[kSemopOperation], &operation, sizeof operation);
+    return one;
+}
+
+TEST(StatSemaphores, ThoseOfASetAreDifferent) {
+    EXPECT_NE(set_semaphore(semop_of(0, -1)), 0U);
+    EXPECT_NE(set_semaphore(semop_of(0, -1)), set_semaphore(semop_of(1, -1))) << "one is full, one empty";
+    EXPECT_EQ(set_semaphore(semop_of(0, 0)), 0U) << "it waits until it is down";
+    EXPECT_EQ(lock_of_set(semop_of(2, -1)).text, "semaphore 2 of set 7");
+    ProcSample other = semop_of(0, -1);
+    other.system_call = SYS_futex;
+    EXPECT_EQ(set_semaphore(other), 0U);
+    ProcSample timed = semop_of(0, -1);
+    timed.system_call = SYS_semtimedop;
+    EXPECT_NE(set_semaphore(timed), 0U) << "as the C library calls it for semop()";
+    timed.arguments[3] = 0x7000;
+    EXPECT_EQ(set_semaphore(timed), 0U) << "it looks again by itself";
+}
+
+std::vector<Frame> stack_of(const std::vector<std::pair<const char *, bool>> &functions) {
+    std::vector<Frame> stack;
+    for (const auto &[function, is_user] : functions) {
+        stack.emplace_back();
+        stack.back().function = function;
+        stack.back().is_user = is_user;
+    }
+    return stack;
+}
+
+TEST(StatSemaphores, TheirCalls) {
+    EXPECT_TRUE(is_in_semaphore_call(stack_of({{"__new_sem_wait_slow64", false}, {"work", true}})));
+    EXPECT_TRUE(is_in_semaphore_call(stack_of({{"std::__detail::__platform_wait<int>", true},
+                                               {"std::counting_semaphore<1l>::acquire", true},
+                                               {"work", true}})));
+    EXPECT_TRUE(is_in_semaphore_call(stack_of(
+        {{"PyThread_acquire_lock_timed", false}, {"_PyEval_EvalFrameDefault", false}, {"work", true}})));
+    EXPECT_FALSE(
+        is_in_semaphore_call(stack_of({{"pthread_cond_wait", false}, {"work", true}, {"sem_wait", true}})));
+}
+
+// --- epoll sets -----------------------------------------------------------------------------------------------
+
+TEST(StatKernelWaits, WhatAnEpollSetHas) {
+    const auto entries = entries_of_set("pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t1058\n"
+                                        "tfd:        5 events:       19 data: 7f00  pos:0 ino:3b3 sdev:9\n"
+                                        "tfd:       12 events: 10000001 data: 0  pos:0 ino:3b4 sdev:9\n");
+    ASSERT_EQ(entries.size(), 2U);
+    EXPECT_EQ(entries[0].descriptor, 5);
+    EXPECT_EQ(entries[0].events, 0x19U);
+    EXPECT_EQ(entries[1].descriptor, 12);
+    EXPECT_EQ(entries[1].events, 0x10000001U);
+    EXPECT_TRUE(entries_of_set("").empty());
+}
+
+// Threads that each wait at an epoll set: `files` by descriptor from 10 on.
+std::vector<KernelWait> waits_at(const std::vector<std::string> &files) {
+    static const std::vector<Frame> stack = stack_of({{"epoll_wait", false}, {"serve", true}});
+    Sampler sampler(100, 0.01);
+    for (std::size_t i = 0; i < files.size(); i++) {
+        KernelPlace place;
+        place.file = files[i];
+        place.descriptor = static_cast<long>(10 + i);
+        sampler.kernel_places.push_back(place);
+        ProcSample one;
+        one.thread = static_cast<pid_t>(100 + i);
+        one.system_call = SYS_epoll_wait;
+        one.state = 'S';
+        one.place = i;
+        sampler.samples.insert(sampler.samples.end(), 5, one);
+    }
+    return kernel_waits(sampler, [](std::size_t) { return &stack; });
+}
+
+TEST(StatKernelWaits, OneSocketInSeveralSets) {
+    const std::string set = "anon_inode:[eventpoll]";
+    const auto waits = waits_at({set + kSetOf + "socket:[7]", set + kSetOf + "socket:[7]",
+                                 set + kSetOf + "socket:[7]", set + kSetOf + "socket:[8]", set});
+    ASSERT_EQ(waits.size(), 6U);
+    EXPECT_EQ(waits.front().file, "socket:[7], in 3 epoll sets");
+    EXPECT_EQ(waits.front().call, "epoll_wait");
+    EXPECT_EQ(waits.front().threads, 3U);
+    EXPECT_EQ(waits.front().samples, 15U);
+    const auto apart = waits_at({set + kSetOf + "socket:[7]", set + kSetOf + "socket:[8]", set});
+    EXPECT_EQ(apart.size(), 3U) << "each has its own";
+}
+
+} // namespace
