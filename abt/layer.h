@@ -292,7 +292,7 @@ void abt_preempted_forget(void);
 /* The caller, which is not preempted from here, is about to be a host: a worker that relieves others cannot have one. */
 void abt_go_home(void);
 /* What front_relieve is. */
-INSIDE void abt_relieve(struct worker *worker, const struct worker *stuck);
+INSIDE bool abt_relieve(struct worker *worker, const struct worker *stuck);
 
 /* NULL: none of the layer's. */
 static inline struct abt_thread *abt_of_unit(struct thrum_unit *unit) {

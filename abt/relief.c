@@ -14,6 +14,8 @@
  * goes to its own pool. Such a thread names the stream where it last ran as its own. Before it becomes a host itself it
  * yields, and continues on a stream.
  *
+ * Modelled in tests/model/abt_relief.pml.
+ *
  * Locks. The list's is taken first, then a pool's. */
 #include "direct.h"
 
@@ -91,10 +93,10 @@ static struct abt_thread *take(const struct abt_stream *stream) {
 
 /* --- on a relief worker ---------------------------------------------------------------------------------- */
 
-void abt_relieve(struct worker *worker, const struct worker *stuck) {
+bool abt_relieve(struct worker *worker, const struct worker *stuck) {
     struct abt_thread *thread = take(abt_stream_on(stuck));
     if (thread == NULL)
-        return;
+        return false;
     struct abt_thread host = {.kind = ABT_KIND_MAIN, .left = ABT_LEFT_WAITING};
     hosts[worker->id] = &host;
     store_relaxed(&thread->state, ABT_THREAD_STATE_RUNNING);
@@ -104,6 +106,7 @@ void abt_relieve(struct worker *worker, const struct worker *stuck) {
     if (direct != NULL) /* to which it has yielded */
         abt_ready(direct, ABT_POOL_CONTEXT_OP_THREAD_YIELD_TO, false);
     hosts[worker->id] = NULL;
+    return true;
 }
 
 void abt_go_home(void) {

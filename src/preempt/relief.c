@@ -125,12 +125,12 @@ INSIDE static bool relieve(struct worker *worker) {
         struct worker *stuck = runtime.workers[i];
         bool is_to_run = stuck != worker && (is_stuck(stuck) || is_held(stuck));
         struct thrum_unit *unit = is_to_run ? preempted_take(worker, stuck, NULL) : NULL;
-        if (unit != NULL) {
+        bool has_run = unit != NULL;
+        if (has_run)
             worker_run(worker, unit);
-            again |= is_held(stuck);
-        }
         if (is_to_run && front_relieve != NULL)
-            front_relieve(worker, stuck);
+            has_run |= front_relieve(worker, stuck);
+        again |= has_run && is_held(stuck);
     }
     worker_hand_over(worker);
     return again;

@@ -46,8 +46,9 @@ struct front_shape {
 extern struct front_shape front_shape;
 
 /* On a relief worker, inside, from its loop: runs one preempted thread of the front end's, which its pools hold and the core's do
- * not, until that waits, yields, ends or is preempted. `stuck` is the worker that it is run for. r/o as front_shape; NULL: none. */
-extern void (*front_relieve)(struct worker *worker, const struct worker *stuck);
+ * not, until that waits, yields, ends or is preempted. `stuck` is the worker that it is run for. False: there was none. r/o as
+ * front_shape; NULL: no front end has any. */
+extern bool (*front_relieve)(struct worker *worker, const struct worker *stuck);
 
 /* A unit that is not joined and is in no queue; it gets its stack when it first runs. `attr` names a pool. NULL without
  * memory. From: anywhere. */

@@ -3,4 +3,4 @@
 #include "sched/front.h"
 
 struct front_shape front_shape;
-void (*front_relieve)(struct worker *worker, const struct worker *stuck);
+bool (*front_relieve)(struct worker *worker, const struct worker *stuck);

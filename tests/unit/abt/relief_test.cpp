@@ -3,6 +3,7 @@
 // A preempted thread holds a lock of pthreads' or of libc's, and what is not preempted on its stream waits for that in the kernel.
 // Nothing of the stream could run then: the thread continues elsewhere until the lock is free.
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -181,6 +182,22 @@ TEST_F(Relief, AThreadThatIsNotPreemptedWaits) {
     OK(ABT_thread_free(&waiter));
     end_holder();
     OK(ABT_thread_attr_free(&none));
+}
+
+// No tick asks for relief then: the monitor does.
+TEST_F(Relief, ThePrimaryWaitsAndBlocksSignals) {
+    begin_with_holder();
+    if (IsSkipped())
+        return;
+    start_holder(pool);
+    while (!held.holds)
+        OK(ABT_thread_yield());
+    sigset_t all, before;
+    sigfillset(&all);
+    ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+    held.wait_for_it();
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+    end_holder();
 }
 
 TEST_F(Relief, ATaskletWaits) {
