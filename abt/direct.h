@@ -57,7 +57,9 @@ INSIDE static inline __attribute__((always_inline)) void
 abt_go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self, struct abt_thread *next,
           enum thrum_trace_kind why) {
     struct thrum_unit *unit = worker->loop;
-    if (__builtin_expect(next != NULL && abt_prepare(host, abt_stream_on(worker), next), 1))
+    if (__builtin_expect(next != NULL && !front_must_leave(worker, self) &&
+                             abt_prepare(host, abt_stream_on(worker), next),
+                         1))
         unit = next->unit;
     else
         host->direct = next;

@@ -181,7 +181,8 @@ void thrum_safepoint(void) {
         return;
     }
     struct thrum_unit *self = worker->current;
-    struct thrum_unit *next = unit_is_thread(self) ? unit_pick_for_yield(worker, self, true) : NULL;
+    bool fairly = !worker_owes_from(worker, self);
+    struct thrum_unit *next = unit_is_thread(self) ? unit_pick_for_yield(worker, self, fairly) : NULL;
     if (next != NULL)
         yield_to(worker, self, next);
     leave();

@@ -11,10 +11,12 @@
  *   - Changing to any other unit needs one of the rest. Without, it waits in the queue. From a unit that has one for life it
  *     takes none; but that one's must be there, or nothing could change back to it.
  *     From it, when it waits or yields, the worker runs one of the first kind if there are no more spares than that. Nor does it
- *     call a child then, or switch to a unit without a block: that could be preempted for units of the first kind alone. These
- *     would take turns, while all of them wait for a lock that a unit with a block for life holds (worker_owes_from).
+ *     call a child then, switch to a unit without a block, or end before such a joiner or successor: that could be preempted for
+ *     units of the first kind alone. These would take turns, while all of them wait for a lock that a unit with a block for
+ *     life holds (worker_owes_from).
  *   - Changing to the loop, which may find a unit that was not examined, needs none of those; but then that loop runs no unit
- *     of the last kind before there is a reserve again (tcb_instead).
+ *     of the last kind before there is a reserve again (tcb_instead). Nor does a unit with a block for life that it runs
+ *     meanwhile switch to one: without a reserve that could not be preempted at all.
  *
  * With kernel threads (carrier.h) it is the same, with two exceptions. Changing to a unit that keeps its kernel
  * thread takes nothing at all. Changing to the primary, which has its own for life, takes the reserve that the worker
@@ -119,9 +121,9 @@ INSIDE static struct thrum_unit *search(struct worker *worker, struct thrum_unit
     return found;
 }
 
-/* Changing to a unit with a block for life has taken the spare that was kept back for it, or will take the reserve.
- * If a unit that was never preempted ran after it and were preempted in turn, none would become free, and the next
- * such change would wait until another unit ends. */
+/* Changing to a unit with a block for life has taken the spare that was kept back for it, or will take the reserve, or
+ * is from a loop that has none. If a unit that was never preempted ran after it and were preempted in turn, none would become
+ * free, and the next such change would wait until another unit ends. */
 static struct thrum_unit *note_debt(struct worker *worker, struct thrum_unit *next) {
     bool to_owner = next != NULL && next->tcb != NULL && !load_relaxed(&next->took_tcb);
     if (to_owner && spares_are_scarce()) {
@@ -160,13 +162,16 @@ struct thrum_unit *tcb_instead(struct worker *worker, struct thrum_unit *unit) {
     if (worker->reserve == NULL)
         worker->reserve = new_reserve(worker);
     worker->is_short = worker->reserve == NULL;
-    if (!worker->is_short || unit->tcb != NULL || load_relaxed(&unit->kind) == UNIT_TASKLET)
+    worker->owes = false;
+    if (!worker->is_short || load_relaxed(&unit->kind) == UNIT_TASKLET)
         return unit;
+    if (unit->tcb != NULL)
+        return note_debt(worker, unit);
     provider_ask();
     unit_wake_elsewhere(NULL, unit);
     struct thrum_unit *other = preempted_take(worker, worker, stacked_or_own(worker));
     if (other != NULL && other->tcb != NULL)
-        return other;
+        return note_debt(worker, other);
     if (other != NULL)
         unit_wake_elsewhere(NULL, other);
     sched_yield();

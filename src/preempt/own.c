@@ -27,7 +27,7 @@ static void *run(void *arg) {
     struct worker *worker = enter();
     struct thrum_unit *self = worker->current;
     self->tcb = block->tcb;
-    self->extras = true; /* it must come to own_end() */
+    self->extras = true; /* it must come to own_renew() */
     install_units_tcb(worker, self);
     self->fn = block->fn; /* as src/inspect knows it from here on */
     fetch_add_relaxed(&preempt.owners, 1U);
@@ -113,18 +113,16 @@ static bool is_on_worker(const struct thrum_unit *self) {
 }
 
 /* A donor runs the destructors of thread-locals itself, once it ends (donors.c). */
-void own_end(struct thrum_unit *self) {
-    if (!is_on_worker(self))
-        return;
+struct own_block *own_renew(const struct thrum_unit *self) {
+    return is_on_worker(self) ? spares_renew_own(self->tcb) : NULL;
+}
+
+void own_leave(struct worker *worker, struct thrum_unit *self, struct own_block *as_new) {
     struct tcb *own = self->tcb;
-    struct own_block *as_new = spares_renew_own(own);
-    struct worker *worker = enter();
     install_workers_tcb(worker);
     self->tcb = NULL;
     fetch_sub_relaxed(&preempt.owners, 1U);
-    const bool is_put = as_new != NULL && put_as_new(worker, as_new);
-    leave();
-    if (!is_put)
+    if (as_new == NULL || !put_as_new(worker, as_new))
         spares_end_own(own);
 }
 

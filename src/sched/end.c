@@ -50,13 +50,18 @@ may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner)
             (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker));
 }
 
+/* As may_follow in suspend.c, after a unit that may have had a block for life. */
+static inline bool may_follow_last(const struct worker *worker, const struct thrum_unit *joiner) {
+    return __builtin_expect(!worker->owes, 1) || joiner->tcb != NULL;
+}
+
 /* Publishes the end and returns the unit to run next; NULL for the loop. That is `successor`, unless NULL; but a
  * joiner that can run here precedes it. */
 INSIDE static inline __attribute__((always_inline)) struct thrum_unit *
 end_and_pick(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
              struct thrum_unit *successor) {
     struct thrum_unit *joiner = load_acquire(&self->join); /* pairs with the joiner's cas */
-    if (may_be_returned_to(worker, joiner)) {
+    if (may_be_returned_to(worker, joiner) && may_follow_last(worker, joiner)) {
         if (successor != NULL)
             unit_wake(worker, successor);
         store_relaxed(&self->join, JOIN_ENDED); /* the joiner alone looks at it, and it is next */
@@ -163,12 +168,11 @@ enter_at_end(const struct thrum_unit *self) {
     return worker;
 }
 
-/* Its function has returned, and it still runs. */
-static __attribute__((noinline)) void end_extras(struct thrum_unit *self) {
+/* Its function has returned, and it still runs. NULL, or its block, which is as new. */
+static __attribute__((noinline)) struct own_block *end_extras(struct thrum_unit *self) {
     if (self->values != NULL)
         keys_destroy(self);
-    if (self->tcb != NULL)
-        own_end(self);
+    return self->tcb != NULL ? own_renew(self) : NULL;
 }
 
 /* A scope that its owner has returned from has members that use what is no longer there. */
@@ -182,13 +186,16 @@ static void expect_no_cleanups(const struct thrum_unit *self) {
 ENTERS static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) {
     for (;;) {
+        struct own_block *as_new = NULL;
         if (__builtin_expect(load_relaxed(&self->extras), 0)) {
             if (MISUSE_IS_WATCHED)
                 expect_no_cleanups(self);
-            end_extras(self);
+            as_new = end_extras(self);
         }
         struct worker *worker = enter_at_end(self);
         self->arg = result;
+        if (self->tcb != NULL)
+            own_leave(worker, self, as_new);
         bool again;
         struct thrum_unit *next = finish(worker, self, creator, NULL, &again);
         if (!again) {
@@ -274,13 +281,15 @@ ANNOTATE_BETWEEN struct thrum_unit *unit_main(struct thrum_unit *self, struct th
 }
 
 ANNOTATE_BETWEEN struct thrum_unit *unit_ended(struct thrum_unit *self) {
-    end_extras(self);
+    struct own_block *as_new = end_extras(self);
     struct worker *worker = enter_at_end(self);
-    if (worker->exceptions != NULL) /* a handler that threw its thread's end again counts it as in flight */
-        *worker->exceptions = (struct exception_globals){NULL, 0};
     struct thrum_unit *successor = self->successor;
     bool follows =
         successor != NULL && unit_take_suspended(successor) && unit_follow(worker, self, successor);
+    if (self->tcb != NULL)
+        own_leave(worker, self, as_new);
+    if (worker->exceptions != NULL) /* a handler that threw its thread's end again counts it as in flight */
+        *worker->exceptions = (struct exception_globals){NULL, 0};
     bool again;
     struct thrum_unit *next = finish(worker, self, NULL, follows ? successor : NULL, &again);
     if (again)

@@ -106,6 +106,11 @@ INSIDE static inline void front_switch(struct worker *worker, struct thrum_unit 
     switch_as(worker, self, next, why);
 }
 
+/* `self` has a block for life and no spare behind it: the guest that it chooses is the host's to run. */
+static inline bool front_must_leave(const struct worker *worker, const struct thrum_unit *self) {
+    return worker_owes_from(worker, self);
+}
+
 /* Timers of this worker, and others that no worker has any more, wait: a host is to call front_look now and then. */
 static inline bool front_has_timers(void) {
     return !timers_are_empty(&worker_here()->timers) || load_relaxed(&runtime.orphans);

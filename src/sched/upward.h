@@ -13,6 +13,7 @@
 
 struct tcb;
 struct thrum_unit;
+struct own_block;
 struct worker;
 
 /* --- leaving a region (current.h): preempt/handler.c -------------------------------------------------- */
@@ -88,8 +89,11 @@ SIGSAFE void *(*own_function(const struct thrum_unit *unit))(void *);
 /* It was not spawned, after all. */
 NOT_INSIDE void own_unmake(void *arg);
 
-/* The caller's function has returned. */
-NOT_INSIDE void own_end(struct thrum_unit *self);
+/* The function of `self` has returned. own_renew: runs destructors, and makes its block as new; NULL: that is not possible, or
+ * not here. Then own_leave: the worker's block is installed. `self` is not preempted any more: it would seem to have had
+ * no block for life (worker_owes_from). */
+NOT_INSIDE struct own_block *own_renew(const struct thrum_unit *self);
+INSIDE void own_leave(struct worker *worker, struct thrum_unit *self, struct own_block *as_new);
 
 /* The argument of the present unit's function. */
 void *own_argument(const struct thrum_unit *self);

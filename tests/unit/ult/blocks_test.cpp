@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Thread control blocks that have no kernel thread (preempt/blocks.h), as libc sees them.
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -8,13 +9,13 @@
 #include <cstddef>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <functional>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <optional>
+#include <memory>
 #include <pthread.h>
 #include <sched.h>
 #include <set>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +25,7 @@
 
 #include "blocks.h"
 #include "faults.hpp"
+#include "pools.hpp"
 #include "preempt.hpp"
 
 namespace {
@@ -352,69 +354,123 @@ TEST_F(BlocksOfThreads, AreAsNewInATree) {
 
 namespace {
 
-// A child without a block for life, which computes: `owner` calls it, or it has suspended itself and `owner` switches to it.
-struct Child {
-    void prepare() {
-        thread.emplace([this] {
-            thrum_suspend();
-            compute();
-        });
+// What runs next on the worker of a thread with a block for life, by a direct way, is a thread without, which computes.
+enum class Next { kChild, kTarget, kJoiner, kSuccessor };
+
+class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface<Next> {
+  protected:
+    static constexpr int kOwners = 8, kHogs = 100;
+
+    void TearDown() override {
+        faults_clear();
+        BlocksOfThreads::TearDown();
     }
-    void call() { thread.emplace(compute); }
-    std::function<void()> compute;
-    std::optional<Light> thread;
+
+    // A thread with a block for life, and the one that is to run after it.
+    void start_owner(const thrum_attr_t *attr) {
+        if (GetParam() == Next::kTarget || GetParam() == Next::kSuccessor)
+            others.push_back(std::make_unique<Light>(
+                [&] {
+                    thrum_suspend();
+                    compute();
+                },
+                attr));
+        else
+            others.push_back(nullptr);
+        const std::size_t i = others.size() - 1;
+        const auto start = [this, i, attr] {
+            thrum_attr_t own = *attr;
+            EXPECT_EQ(thrum_attr_set_preempt(&own, THRUM_PREEMPT_OWN_TLS), 0);
+            return std::make_unique<Light>([this, i] { leave_to(others.at(i)); }, &own);
+        };
+        if (GetParam() == Next::kJoiner)
+            others.back() = std::make_unique<Light>(
+                [this, start] {
+                    start()->join();
+                    compute();
+                },
+                attr);
+        else
+            owners.push_back(start());
+    }
+
+    // All of them, one after another, though others compute and no spare can be made.
+    void expect_turns(const thrum_attr_t *attr) {
+        wait_for_each_other();
+        others.reserve(kOwners + kHogs); // they stay where they are
+        for (int i = 0; i < kOwners; i++)
+            start_owner(attr);
+        thrum_attr_t own = *attr;
+        EXPECT_EQ(thrum_attr_set_preempt(&own, THRUM_PREEMPT_OWN_TLS), 0);
+        owners.push_back(std::make_unique<Light>(
+            [this] {
+                begun++;
+                while (left < kOwners) {
+                }
+                over = true;
+            },
+            &own));
+        EXPECT_TRUE(eventually([&] { return begun == kOwners + 1; }));
+        faults.create.after(0, INT_MAX, EAGAIN);
+        for (int i = 0; i < kHogs; i++)
+            others.push_back(std::make_unique<Light>([this] { compute(); }, attr));
+        EXPECT_TRUE(eventually([] { return blocks_spare() <= 3; })); // two are kept back
+        go = true;
+        owners.clear();
+        others.clear();
+        faults_clear();
+        EXPECT_EQ(left, kOwners);
+    }
+
+  private:
+    void compute() const { wait_for(over); }
+
+    void leave_to(std::unique_ptr<Light> &next) {
+        begun++;
+        wait_for(go);
+        left++;
+        switch (GetParam()) {
+        case Next::kChild: next = std::make_unique<Light>([this] { compute(); }); break;
+        case Next::kTarget: EXPECT_EQ(thrum_switch_to(next->handle()), 0); break;
+        case Next::kSuccessor: thrum_exit_to(nullptr, next->handle());
+        case Next::kJoiner: break;
+        }
+    }
+
+    std::atomic<int> begun{0}, left{0};
+    std::atomic<bool> go{false}, over{false};
+    std::vector<std::unique_ptr<Light>> owners, others;
 };
 
-class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface<bool> {};
+std::string name_of_next(const testing::TestParamInfo<Next> &next) {
+    constexpr std::array kNames{"AChild", "ATarget", "AJoiner", "ASuccessor"};
+    return kNames.at(static_cast<std::size_t>(next.param));
+}
 
-INSTANTIATE_TEST_SUITE_P(Calls, WithoutSpares, testing::Values(true));
-INSTANTIATE_TEST_SUITE_P(Switches, WithoutSpares, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Before, WithoutSpares,
+                         testing::Values(Next::kChild, Next::kTarget, Next::kJoiner, Next::kSuccessor),
+                         name_of_next);
 
 } // namespace
 
-// Others compute, and no spare can be made. Were a child run at once by a thread with a block for life, it could be preempted for
-// those alone that have taken a block along. These would take turns, and no thread with a block for life would run again.
+// Were such a thread run at once it could be preempted for those alone that have taken a block along. These would take turns, and
+// no thread with a block for life would run again.
 TEST_P(WithoutSpares, ThreadsWithBlocksForLifeHaveTheirTurns) {
-    constexpr int kOwners = 8, kHogs = 100;
     blocks_forget();
     const Preempting preempting(1, THRUM_PREEMPT_LEND, kShort);
-    wait_for_each_other();
-    std::atomic<int> begun{0}, at_child{0};
-    std::atomic<bool> go{false}, over{false};
-    const auto compute = [&] { wait_for(over); };
-    std::vector<Thread> threads;
-    for (int i = 0; i < kOwners; i++)
-        threads.emplace_back(
-            [&] {
-                Child child{compute, {}};
-                if (!GetParam())
-                    child.prepare();
-                begun++;
-                wait_for(go);
-                at_child++;
-                if (GetParam())
-                    child.call();
-                else
-                    EXPECT_EQ(thrum_switch_to(child.thread->handle()), 0);
-            },
-            THRUM_PREEMPT_OWN_TLS);
-    threads.emplace_back(
-        [&] {
-            begun++;
-            while (at_child < kOwners) {
-            }
-            over = true;
-        },
-        THRUM_PREEMPT_OWN_TLS);
-    EXPECT_TRUE(eventually([&] { return begun == kOwners + 1; }));
-    faults.create.after(0, INT_MAX, EAGAIN);
-    for (int i = 0; i < kHogs; i++)
-        threads.emplace_back(compute);
-    EXPECT_TRUE(eventually([] { return blocks_spare() <= 2; })); // which are kept back
-    go = true;
-    threads.clear();
-    faults_clear();
-    EXPECT_EQ(at_child, kOwners);
+    const thrum_attr_t attr = attr_queued();
+    expect_turns(&attr);
+}
+
+// A scheduler that has nothing but its reserve to continue with runs threads that keep a block. Were one without run after such a
+// thread it could not be preempted at all.
+TEST_P(WithoutSpares, ThreadsWithBlocksForLifeHaveTheirTurnsInAPool) {
+    blocks_forget();
+    const Preempting preempting(2, THRUM_PREEMPT_LEND, kShort);
+    const PoolOf pool(THRUM_POOL_FIFO);
+    const SchedOn sched(1, sched_of(THRUM_SCHED_FIRST, {pool.pool}));
+    const thrum_attr_t attr = pool.attr();
+    expect_turns(&attr);
 }
 
 // So does one that ends by thrum_exit, with spares that a preempted thread has used.
