@@ -525,8 +525,15 @@ using Channel = thrum::channel<std::uint64_t>;
 
 struct Receivers {
     Channel channel;
-    std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> begun{0}; // waits
     std::uint64_t sum = 0;
+    thrum::mutex mutex;
+    thrum::condition_variable changed, taken;
+    std::uint64_t things = 0, takes = 0; // these and the next under the mutex
+    bool is_over = false;
+    std::optional<thrum::barrier<>> step;
+    std::uint64_t phases = 0;
+    std::atomic<std::uint64_t> passed{0};
 };
 
 // To co_await, a mutex of another library: so a thread waits, and keeps its stack.
@@ -559,47 +566,158 @@ void receive_in_thread(Receivers *all) {
         all->sum += *value;
 }
 
-constexpr std::array kWaiters = {"thread, receive()", "task, on the stack of a thread", "task, co_await"};
+std::uint64_t send_all(Receivers *all, std::uint64_t count) {
+    const std::uint64_t sends = std::max<std::uint64_t>(2 * count, 20000);
+    for (std::uint64_t i = 0; i < sends; i++)
+        all->channel.send(i);
+    return sends;
+}
 
-thrum::future<void> start_waiter(std::size_t manner, Receivers *all) {
-    switch (manner) {
-    case 0: return thrum::async([all] { receive_in_thread(all); });
-    case 1: return thrum::async(receive_on_thread(all));
-    default: return thrum::async(receive_without_stack(all));
+// A thing is there for one of them, and the next when that is taken.
+bool take_one(Receivers *all) {
+    if (all->things == 0)
+        return false;
+    all->things--;
+    all->takes++;
+    all->taken.notify_one();
+    return true;
+}
+
+thrum::task<> await_condition(Receivers *all) {
+    std::unique_lock lock(all->mutex);
+    all->begun++;
+    do
+        co_await all->changed.waiting(lock, [all] { return all->things != 0 || all->is_over; });
+    while (take_one(all));
+}
+
+void wait_for_condition(Receivers *all) {
+    std::unique_lock lock(all->mutex);
+    all->begun++;
+    do
+        all->changed.wait(lock, [all] { return all->things != 0 || all->is_over; });
+    while (take_one(all));
+}
+
+std::uint64_t signal_all(Receivers *all, std::uint64_t count) {
+    const std::uint64_t signals = std::max<std::uint64_t>(2 * count, 20000);
+    std::unique_lock lock(all->mutex);
+    for (std::uint64_t i = 0; i < signals; i++) {
+        all->things = 1;
+        all->changed.notify_one();
+        all->taken.wait(lock, [all] { return all->things == 0; });
+    }
+    return signals;
+}
+
+// The last phase is not measured: while it has not ended, all wait.
+std::uint64_t phases_of(std::uint64_t count) {
+    return std::max<std::uint64_t>(20000 / count, 2) + 1;
+}
+
+thrum::task<> await_barrier(Receivers *all) {
+    for (std::uint64_t i = 0; i < all->phases; i++) {
+        all->begun++;
+        co_await all->step->arriving();
+        all->passed++;
     }
 }
+
+void wait_at_barrier(Receivers *all) {
+    for (std::uint64_t i = 0; i < all->phases; i++) {
+        all->begun++;
+        all->step->arrive_and_wait();
+        all->passed++;
+    }
+}
+
+// Those that are woken run one after the other, as each needs the barrier's mutex: until the last of them waits again.
+std::uint64_t pass_all(Receivers *all, std::uint64_t count) {
+    for (std::uint64_t i = 1; i < all->phases; i++)
+        all->step->arrive_and_wait();
+    while (all->begun < all->phases * count)
+        thrum::this_thread::yield();
+    return (all->phases - 1) * count;
+}
+
+// Do the waiters' own counts say so, when all have ended?
+bool have_received(const Receivers &all, std::uint64_t woken) {
+    return all.sum == woken * (woken - 1) / 2;
+}
+
+bool have_taken(const Receivers &all, std::uint64_t woken) {
+    return all.takes == woken;
+}
+
+bool have_passed(const Receivers &all, std::uint64_t woken) {
+    return all.passed == woken / (all.phases - 1) * all.phases;
+}
+
+// What begins one that waits, and what wakes each of so many, at least two times: how often in all.
+struct Waiter {
+    const char *name;
+    thrum::future<void> (*start)(Receivers *);
+    std::uint64_t (*wake)(Receivers *, std::uint64_t);
+    bool (*is_right)(const Receivers &, std::uint64_t);
+};
+
+constexpr std::array<Waiter, 7> kWaiters = {{
+    {"thread, receive()", [](Receivers *all) { return thrum::async(receive_in_thread, all); }, send_all,
+     have_received},
+    {"task, on the stack of a thread", [](Receivers *all) { return thrum::async(receive_on_thread(all)); },
+     send_all, have_received},
+    {"task, co_await", [](Receivers *all) { return thrum::async(receive_without_stack(all)); }, send_all,
+     have_received},
+    {"thread, wait() for a condition", [](Receivers *all) { return thrum::async(wait_for_condition, all); },
+     signal_all, have_taken},
+    {"task, co_await of a condition", [](Receivers *all) { return thrum::async(await_condition(all)); },
+     signal_all, have_taken},
+    {"thread, at a barrier", [](Receivers *all) { return thrum::async(wait_at_barrier, all); }, pass_all,
+     have_passed},
+    {"task, co_await of a barrier", [](Receivers *all) { return thrum::async(await_barrier(all)); }, pass_all,
+     have_passed},
+}};
 
 // In the child: "waits" MANNER COUNT. One worker. What is resident is looked at while all wait.
 void work_of_waiters(const std::vector<std::string> &words) {
     const std::size_t manner = std::stoul(words.at(1)), count = std::stoul(words.at(2));
-    const std::uint64_t sends = std::max<std::uint64_t>(2 * count, 20000);
+    const Waiter &waiter = kWaiters.at(manner);
     const thrum::runtime runtime(1);
     Receivers all;
+    all.step.emplace(static_cast<std::ptrdiff_t>(count) + 1);
+    all.phases = phases_of(count);
     std::vector<thrum::future<void>> waiters;
+    std::uint64_t woken = 0;
     const auto let_all_wait = [&] {
         for (int i = 0; i < 3; i++)
             thrum::this_thread::yield();
     };
     thrum::branch([&] {
         for (std::size_t i = 0; i < count; i++)
-            waiters.push_back(start_waiter(manner, &all));
+            waiters.push_back(waiter.start(&all));
         while (all.begun < count)
             thrum::this_thread::yield();
         let_all_wait();
     }).join();
     bench::report_work([&] {
         return thrum::branch([&] {
-                   for (std::uint64_t i = 0; i < sends; i++)
-                       all.channel.send(i);
+                   woken = waiter.wake(&all, count);
                    let_all_wait();
-                   return sends;
+                   return woken;
                })
             .join();
     });
+    {
+        const std::lock_guard lock(all.mutex);
+        all.is_over = true;
+    }
+    all.changed.notify_all();
     all.channel.close();
-    for (thrum::future<void> &waiter : waiters)
-        waiter.get();
-    if (all.sum != sends * (sends - 1) / 2)
+    if (waiter.wake == pass_all)
+        all.step->arrive_and_wait();
+    for (thrum::future<void> &one : waiters)
+        one.get();
+    if (!waiter.is_right(all, woken))
         throw bench::Failure("it received something else than was sent");
 }
 
@@ -661,14 +779,14 @@ bench::Table waiters_table(const bench::Options &options, const bench::Environme
     std::vector<std::vector<std::string>> commands;
     for (std::size_t manner = 0; manner < kWaiters.size(); manner++)
         for (const std::string &count : counts) {
-            turns.variants.emplace_back(kWaiters[manner]);
+            turns.variants.emplace_back(kWaiters[manner].name);
             commands.push_back({"waits", std::to_string(manner), count});
         }
     const bench::Rounds<bench::Sample> rounds(turns, [&](std::size_t which, std::size_t) {
         return bench::measure(commands[which], environment, false);
     });
     bench::Table table{"waiters",
-                       "Of " + counts[1] + " that wait for one channel, with one worker",
+                       "Of " + counts[1] + " that wait for one object, with one worker",
                        {{"waiter", "waiter", "", 0},
                         {"bytes", "resident memory of each", "bytes", 0},
                         {"alone", "hand-over to the only one", "ns", 1},
@@ -682,7 +800,7 @@ bench::Table waiters_table(const bench::Options &options, const bench::Environme
                 return (all.resident_kb - alone.resident_kb) * 1024 / (options.numbers[2] - 1);
             });
         table.rows.push_back(
-            {kWaiters[manner], bench::estimate(bytes), rounds.of(one, cpu), rounds.of(many, cpu)});
+            {kWaiters[manner].name, bench::estimate(bytes), rounds.of(one, cpu), rounds.of(many, cpu)});
     }
     return table;
 }
@@ -736,7 +854,7 @@ int main(int argc, char **argv) {
                            "What libthrum costs through <thrum/thrum.hpp>, beside its functions themselves.",
                            {{"--rounds", "Measurements of each row", 2, 7, 15, 1, 1000},
                             {"--length", "How long each is, times 0.1 s", 0.05, 1, 1, 0.01, 100},
-                            {"--waiters", "How many wait for one channel", 5000, 100000, 100000, 2, 1e6}},
+                            {"--waiters", "How many wait for one object", 5000, 100000, 100000, 2, 1e6}},
                            {},
                            true,
                            {},

@@ -134,7 +134,9 @@ EXPECTED = {
                  "halves down to 64 elements, reduce", "mutex + condition, there and back", "the first of two, when_any",
                  "lock + unlock", "channel of 64, a value"}),
         "waiters": ({"bytes": INTERVAL, "alone": INTERVAL, "many": INTERVAL}, "waiter",
-                    {"thread, receive()", "task, on the stack of a thread", "task, co_await"}),
+                    {"thread, receive()", "task, on the stack of a thread", "task, co_await",
+                     "thread, wait() for a condition", "task, co_await of a condition", "thread, at a barrier",
+                     "task, co_await of a barrier"}),
     },
     "fairness": {
         "pairs": ({"alone": INTERVAL, "beside": INTERVAL, "kept": INTERVAL, "hogs": INTERVAL}, "what",
