@@ -28,10 +28,7 @@ class cond_waits {
   public:
     static constexpr std::size_t most = 2; /* elements of thrum_wait_any */
 
-    explicit cond_waits(const std::stop_token &stop) : stop_(stop) {
-        if (stop.stop_possible())
-            flag_.emplace(stop);
-    }
+    explicit cond_waits(const std::stop_token &stop) : stop_(stop), flag_(flag_for(stop)) {}
     cond_waits(const cond_waits &) = delete;
 
     bool stop_requested() const noexcept { return stop_.stop_requested(); }
@@ -53,6 +50,12 @@ class cond_waits {
     }
 
   private:
+    static std::optional<stop_flag> flag_for(const std::stop_token &stop) {
+        if (!stop.stop_possible())
+            return std::nullopt;
+        return std::optional<stop_flag>(std::in_place, stop);
+    }
+
     std::stop_token stop_;
     std::optional<stop_flag> flag_;
 };
