@@ -174,19 +174,21 @@ class barrier {
     }
 
     void arrive_by(detail::passage &one) {
-        struct tell_unless_listed { /* also if the arrival throws */
+        /* Also if the arrival throws, or the caller is cancelled where it locks the mutex. */
+        struct tell_unless_listed {
             detail::passage &one;
+            bool is_listed = false;
             ~tell_unless_listed() {
-                if (!one.is_listed)
+                if (!is_listed)
                     one.told.set();
             }
         };
         detail::passages over;
+        tell_unless_listed told{one};
         const std::lock_guard lock(mutex_);
-        const tell_unless_listed told{one};
         if (arrive_locked(1, over).phase_ != phase_)
             return;
-        one.is_listed = true;
+        told.is_listed = one.is_listed = true;
         one.next = passages_;
         if (one.next != nullptr)
             one.next->prev = &one;

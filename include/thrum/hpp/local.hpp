@@ -45,8 +45,9 @@ class local {
     template <class... Args>
     T &emplace(Args &&...args) {
         auto made = std::make_unique<T>(std::forward<Args>(args)...);
-        const std::unique_ptr<T> before(find());
-        set(made.get());
+        T *const before = find();
+        set(made.get()); /* may throw: then the caller keeps what it had */
+        const std::unique_ptr<T> replaced(before);
         return *made.release();
     }
     void reset() {

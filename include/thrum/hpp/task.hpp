@@ -17,9 +17,9 @@
  * tasks that await an awaitable of another library that does not suspend. Exceptions are rethrown where the task is
  * awaited. Do not use thrum_exit and thrum_cancel on threads that run coroutines.
  *
- * LOCKS. A task must not hold a mutex across co_await, but that of the condition variable that it awaits. It may resume on a thread other than the owner, where its unlock
- * ends the program with a line that says so (mutex.hpp). Use a binary_semaphore, which belongs to no thread, to exclude
- * others across co_await. */
+ * LOCKS. A task must not hold a mutex across co_await, but that of the condition variable that it awaits. It may resume on a thread
+ * other than the owner, where its unlock ends the program with a line that says so (mutex.hpp). Use a binary_semaphore, which
+ * belongs to no thread, to exclude others across co_await. */
 #ifndef THRUM_HPP_TASK_HPP
 #define THRUM_HPP_TASK_HPP
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hpp.hpp"
+#include "no_descriptors.hpp"
 
 namespace {
 
@@ -342,6 +343,29 @@ TEST_P(HppAwaits, ConditionsUntilAStop) {
     });
 }
 
+// Where no thread can be created, the caller waits, as often as its predicate is false.
+TEST_P(HppAwaits, ConditionsWithoutDescriptors) {
+    Ready<thrum::mutex> all;
+    std::atomic<int> looks{0};
+    std::stop_source source;
+    const auto waits = [](Ready<thrum::mutex> &on, std::atomic<int> &count,
+                          std::stop_token stop) -> thrum::task<int> {
+        std::unique_lock lock = co_await thrum::locking(on.mutex);
+        const NoDescriptors none;
+        co_await on.changed.waiting(lock, [&] { return ++count > 3; });
+        const bool timed_out = !co_await on.changed.waiting_for(lock, 10us, [] { return false; });
+        const bool stopped = !co_await on.changed.waiting(lock, stop, [&count] { return count++ < 0; });
+        co_return timed_out + 2 * stopped + 4 * lock.owns_lock();
+    };
+    thrum::future<int> task = thrum::async(waits(all, looks, source.get_token()));
+    EXPECT_TRUE(eventually([&] {
+        all.changed.notify_all();
+        return looks > 4; // it waits for the stop
+    }));
+    source.request_stop();
+    EXPECT_EQ(task.get(), 7);
+}
+
 // Each step ends when all have arrived: threads, and tasks, some of which name a deadline, or are operands of others.
 thrum::task<> takes_steps(thrum::barrier<> &step, std::atomic<int> &arrived, int steps, int all) {
     for (int i = 1; i <= steps; i++) {
@@ -396,6 +420,34 @@ TEST_P(HppAwaits, ArrivalsStay) {
     thrum::when_any(step->arriving());
     EXPECT_EQ(phases, 1);
     step.reset();
+}
+
+// A thread that is cancelled before it could arrive has not arrived, and waits for no phase.
+TEST_P(HppAwaits, ACancelledArrival) {
+    thrum::event inside, go_on;
+    std::atomic<int> phases{0};
+    thrum::barrier step(1, [&] {
+        if (phases++ == 0)
+            inside.set(), go_on.wait();
+    });
+    thrum::thread first([&] { step.arrive_and_wait(); }); // its completion function has the barrier's mutex
+    inside.wait();
+    std::atomic<bool> passed{false};
+    thrum::event begun;
+    thrum::thread cancelled(thrum::attributes().cancellable_locks(), [&] {
+        begun.set();
+        thrum::when_any(step.arriving());
+        passed = true;
+    });
+    begun.wait();
+    cancelled.cancel();
+    cancelled.join();
+    EXPECT_FALSE(passed);
+    go_on.set();
+    first.join();
+    EXPECT_EQ(phases, 1);
+    step.arrive_and_wait();
+    EXPECT_EQ(phases, 2);
 }
 
 // The last one gets what the completion function throws; the others pass.

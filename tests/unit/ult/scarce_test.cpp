@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "faults.hpp"
+#include "no_descriptors.hpp"
 #include "ult.hpp"
 
 namespace {
@@ -281,6 +282,37 @@ TEST_F(Scarce, RunQueues) {
                 }
             },
             workers);
+}
+
+// A thread that another object than the condition has woken, and for whose mutex no other thread can wait, waits itself.
+TEST_F(Scarce, ConditionsAmongOthers) {
+    alone([] {
+        struct Waiting {
+            thrum_mutex_t mutex = THRUM_MUTEX_INITIALIZER;
+            thrum_cond_t changed = THRUM_COND_INITIALIZER;
+            thrum_event_t stop = THRUM_EVENT_INITIALIZER;
+            std::atomic<bool> is_over{false};
+            static void end(void *arg) {
+                auto *self = static_cast<Waiting *>(arg);
+                EXPECT_EQ(thrum_mutex_unlock(&self->mutex), 0);
+                self->is_over = true;
+            }
+        } all;
+        thrum_wait_t waits[] = {{THRUM_WAIT_COND, 0, &all.changed, &all.mutex, {}},
+                                {THRUM_WAIT_EVENT, 0, &all.stop, nullptr, {}}};
+        thrum_when_t when{waits, 2, kNever, Waiting::end, &all, 0, 0, 0, {}};
+        thrum_mutex_lock(&all.mutex);
+        ASSERT_EQ(thrum_spawn_when(nullptr, &when), 0);
+        thrum_mutex_lock(&all.mutex);
+        const NoDescriptors none;
+        thrum_event_set(&all.stop);
+        EXPECT_TRUE(eventually_waiting(all.mutex, 1));
+        EXPECT_FALSE(all.is_over);
+        EXPECT_EQ(thrum_mutex_unlock(&all.mutex), 0);
+        EXPECT_TRUE(eventually([&all] { return all.is_over.load(); }));
+        EXPECT_EQ(when.which, 1U);
+        EXPECT_EQ(when.error, 0);
+    });
 }
 
 uint64_t cpu_time_ms() {

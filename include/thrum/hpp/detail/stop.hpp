@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits that a std::stop_token ends: the functions here that take a token, except those of condition variables.
+/* Waits that a std::stop_token ends: the functions here that take a token. Those of condition variables wait
+ * by cond_awaiter.hpp, which uses the flag below.
  *
  * A stop callback sets an event, and thrum_wait_any waits for that and for the object. The callback neither waits nor yields
  * (thread.hpp). */
