@@ -134,7 +134,7 @@ static ABT_xstream stream;
     static void name##_destroy(void) {                                                                       \
         OK(destroy);                                                                                         \
     }                                                                                                        \
-    static inline bool name##_is_null(void) {                                                                \
+    __attribute__((unused)) static bool name##_is_null(void) {                                               \
         return name == null;                                                                                 \
     }
 #define SWEEP(name)       sweep(#name, name##_create, name##_destroy, name##_is_null)

@@ -17,8 +17,6 @@ namespace {
 
 using namespace thrum::stat;
 
-constexpr std::size_t kRan = SIZE_MAX;
-
 Frame frame(const char *function, int line) {
     Frame made;
     made.function = function;

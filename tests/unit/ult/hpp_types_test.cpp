@@ -408,11 +408,11 @@ static_assert(can_be_invoked<OverloadedCall> && !can_be_invoked<NeedsANumber> &&
 struct Number {
     constexpr Number(long n = 0) : value(n) {} // NOLINT
     constexpr explicit operator long double() const { return static_cast<long double>(value); }
-    friend constexpr auto operator<=>(Number, Number) = default;
-    friend constexpr Number operator+(Number a, Number b) { return a.value + b.value; }
-    friend constexpr Number operator-(Number a, Number b) { return a.value - b.value; }
-    friend constexpr Number operator*(Number a, Number b) { return a.value * b.value; }
-    friend constexpr Number operator/(Number a, Number b) { return a.value / b.value; }
+    constexpr auto operator<=>(const Number &) const = default;
+    constexpr Number operator+(Number other) const { return value + other.value; }
+    constexpr Number operator-(Number other) const { return value - other.value; }
+    constexpr Number operator*(Number other) const { return value * other.value; }
+    constexpr Number operator/(Number other) const { return value / other.value; }
     long value;
 };
 

@@ -415,7 +415,7 @@ TEST_P(Scope, TakesAttributesButNoTasklets) {
     EXPECT_EQ(spawn(&scope, nothing, &attr), EINVAL);
     thrum_attr_init(&attr);
     EXPECT_EQ(thrum_attr_set_worker(&attr, workers() - 1), 0);
-    const Body where = [this] { return thrum_worker_self() == static_cast<int>(workers()) - 1 ? 0 : 1; };
+    const Body where = [] { return thrum_worker_self() == static_cast<int>(workers()) - 1 ? 0 : 1; };
     EXPECT_EQ(spawn(&scope, where, &attr), 0);
     EXPECT_EQ(thrum_scope_spawn(&scope, nullptr, nullptr, nullptr), EINVAL);
     EXPECT_EQ(thrum_scope_end(&scope), 0);
