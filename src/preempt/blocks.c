@@ -109,6 +109,8 @@ static const char *what_is_wrong(const struct birth *birth, uintptr_t record) {
         return NULL;
     if (record - (uintptr_t)birth->low >= of.stack || arch_tcb() - (uintptr_t)birth->low >= of.stack)
         return "threads are not created by libc itself";
+    if ((uintptr_t)birth->block - record > of.slot - sizeof(struct block))
+        return "libc's record of a thread begins lower than where its part of a stack does";
     if (load_relaxed(word_of(record, of.tid)) != (uint32_t)sys(SYS_gettid))
         return "a thread's number is elsewhere in libc's record";
     if ((load_relaxed(word_of(record, of.state)) & ~(uint32_t)STATE_SETXID) != STATE_DISABLED)
@@ -347,6 +349,8 @@ static const char *find_words(void) {
         return "libc does not tell where its record of a thread has what";
     tls_info(&tls, &alignment);
     tls += 2 * alignment; /* the thread pointer is aligned, and so is the end of libc's part */
+    /* A record before the thread pointer (aarch64) is not counted. */
+    tls += arch_tcb() - (uintptr_t)pthread_self();
     of.slot = (tls + sizeof(struct block) + LINE - 1) / LINE * LINE;
     of.stack = (size_t)PTHREAD_STACK_MIN + tls;
     return NULL;

@@ -30,6 +30,10 @@ uintptr_t blocks_base(void *block) {
     return ((struct block *)block)->record;
 }
 
+uintptr_t blocks_thread_pointer(void *block) {
+    return ((struct block *)block)->tcb.base;
+}
+
 size_t blocks_bytes(void) {
     return blocks_mapped();
 }

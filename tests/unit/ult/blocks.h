@@ -17,6 +17,7 @@ const char *blocks_why_not(void);
 void *blocks_get(void);
 void blocks_put(void *block);
 uintptr_t blocks_base(void *block);
+uintptr_t blocks_thread_pointer(void *block);
 void blocks_forget(void);
 size_t blocks_bytes(void);
 /* That no thread and no worker has. */
