@@ -80,6 +80,35 @@ static struct thrum_unit *unit_around(const char *frame) {
 
 /* --- its stack ---------------------------------------------------------------------------------------- */
 
+static int set_stack_below(pthread_attr_t *attr, uintptr_t top, size_t size) {
+    void *low = (void *)(top - size); // NOLINT(performance-no-int-to-ptr)
+    return pthread_attr_setstack(attr, low, size);
+}
+
+/* Libc sets no size below its minimum, which is 128 KiB on aarch64, though it can tell of any. Then the size is put where a larger
+ * one is: in the only word that differs between attributes of two sizes whose stacks end at the same address. */
+static int set_stack(pthread_attr_t *attr, uintptr_t top, size_t size) {
+    enum { WORDS = sizeof *attr / sizeof(size_t), LARGE = 1 << 20 };
+    size_t one[WORDS], two[WORDS], differ = 0, at = 0;
+    int error = set_stack_below(attr, top, size);
+    if (error != EINVAL)
+        return error;
+    if ((error = set_stack_below(attr, top, LARGE)) != 0)
+        return error;
+    memcpy(one, attr, sizeof one);
+    if ((error = set_stack_below(attr, top, (size_t)2 * LARGE)) != 0)
+        return error;
+    memcpy(two, attr, sizeof two);
+    for (size_t i = 0; i < WORDS; i++)
+        if (one[i] != two[i])
+            differ++, at = i;
+    if (differ != 1 || one[at] != LARGE)
+        return EINVAL;
+    two[at] = size;
+    memcpy(attr, two, sizeof two);
+    return 0;
+}
+
 /* Libc would ask the kernel for the CPUs of the kernel thread that the installed block names, of which a spare one has none
  * (preempt/blocks.h): so they are those of the worker, and all else is as in new attributes. */
 static __attribute__((noinline)) int get_own(const struct thrum_unit *self, pthread_attr_t *attr) {
@@ -92,7 +121,7 @@ static __attribute__((noinline)) int get_own(const struct thrum_unit *self, pthr
     if (size > 0)
         error = pthread_attr_setaffinity_np(attr, (size_t)size, &cpus);
     if (error == 0)
-        error = pthread_attr_setstack(attr, low, (size_t)(self->stack_top - low));
+        error = set_stack(attr, (uintptr_t)self->stack_top, (size_t)(self->stack_top - low));
     if (error == 0)
         error =
             pthread_attr_setguardsize(attr, self->stack_class == STACK_CLASS_USER ? 0 : stack_guard_size());
