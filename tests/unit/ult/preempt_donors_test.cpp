@@ -16,7 +16,7 @@ unsigned mode_of_hogs(unsigned mode) {
 
 class Donors : public Interrupted, public testing::WithParamInterface<unsigned> {
   protected:
-    static constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100, kSome = 40;
+    static constexpr std::size_t kMany = ULT_EMULATED ? 40 : 100, kSome = 2 * kMany / 5;
     void SetUp() override {
         Interrupted::SetUp();
         setenv("THRUM_BLOCKS", "donors", 1);

@@ -196,9 +196,27 @@ TEST_P(Nested, ManyAtOnce) {
     EXPECT_EQ(sum, kThreads * kTurns - kThreads); // turn 0 is 0 twice, which is no larger
 }
 
+namespace {
+
+// Some real-time signals are qemu-user's own, and it leaves them out of each mask.
+bool masks_are_kept() {
+    sigset_t all, before, got;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &before, &got);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        if (sigismember(&got, signal) == 0)
+            return false;
+    return true;
+}
+
+} // namespace
+
 // A context that was saved on one worker does not bring its signal mask to another: workers block what is for the program, and the
 // kernel thread that called thrum_init does not.
 TEST_P(Nested, LeavesTheWorkersTheirMasks) {
+    if (!masks_are_kept())
+        GTEST_SKIP() << "a worker's mask is not known again: the kernel forgets signals of it";
     const Preempting preempting(2, GetParam());
     const auto blocks = [] {
         sigset_t mask;

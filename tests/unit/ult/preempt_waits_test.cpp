@@ -246,7 +246,7 @@ TEST_P(KernelWaits, WaitersAreAskedLessOften) {
             while (pipe.get() == 'x')
                 reads++;
         });
-    const auto is_patient = [] { return inside_kernel_wait(0) > kShort * 8000UL; };
+    const auto is_patient = [] { return inside_kernel_wait(0) > THRUM_SLICE_MIN * 8000UL; };
     EXPECT_TRUE(asleep_until(is_patient));
     std::atomic<bool> over{false};
     Thread computes([&] { wait_for(over); });
