@@ -279,6 +279,7 @@ TEST_F(Mode, ForksChildBeginsWithoutAnyAndMakesNew) {
 }
 
 TEST_F(Mode, StandbyUnderManyCreatorsAndCulls) {
+    constexpr int kEach = 2000 / (UNIT_EMULATED ? 4 * kStressDivisor : kStressDivisor);
     for (const char *name : {"standby", "standby-helping"}) {
         use(name, 8);
         std::atomic<bool> stop{false};
@@ -290,7 +291,7 @@ TEST_F(Mode, StandbyUnderManyCreatorsAndCulls) {
             for (int i = 0; i < 4; i++)
                 creators.push_back(std::make_unique<Plain>([&, i] {
                     Job job = [&] { ran++; };
-                    for (int n = 0; n < 2000 / kStressDivisor; n++, all++) {
+                    for (int n = 0; n < kEach; n++, all++) {
                         pthread_t handle;
                         create(&handle, run_job, &job, false,
                                kthread_kind{kStackSize + (n + i) % 5 * 65536u, kGuardSize, 0, {}});
