@@ -53,6 +53,16 @@ double beyond_others(const std::vector<Thread> &threads) {
     return most - next;
 }
 
+// For so long at most a thread was alone: in which the others had something to do, by the kernel's accounts, it was not. Looks are
+// few, and find a thread asleep that the look itself kept waiting for another one.
+double alone_at_most(const Report &report, std::size_t thread) {
+    double others = 0;
+    for (std::size_t i = 0; i < report.threads.size(); i++)
+        if (i != thread)
+            others = std::max(others, report.threads[i].cpu + report.threads[i].run_delay);
+    return std::max(0.0, report.sampled_wall - others);
+}
+
 } // namespace
 
 Alone time_alone(const Report &report) {
@@ -66,7 +76,6 @@ Alone time_alone(const Report &report) {
         alone.working += wanting + waiting > 0 ? length : 0;
         if (wanting == 1 && waiting == 0) {
             by_thread[lone] += length;
-            alone.seconds += length;
             alone.cpu += length * runs;
             alone.tail_cpu += length * runs;
         } else if (wanting + waiting > 1 && length > 0) {
@@ -78,8 +87,11 @@ Alone time_alone(const Report &report) {
         runs += change.runs;
         lone += static_cast<std::size_t>(change.wants) * change.thread; // wraps where it is taken off again
     }
-    for (const auto &[thread, seconds] : by_thread)
+    for (const auto &[thread, seen] : by_thread) {
+        const double seconds = std::min(seen, alone_at_most(report, thread));
+        alone.seconds += seconds;
         alone.by_one = std::max(alone.by_one, seconds);
+    }
     return alone;
 }
 

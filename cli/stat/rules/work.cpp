@@ -110,8 +110,12 @@ bool is_work_of_one(const std::vector<Thread> &threads) {
     return largest >= kNearlyAll * all;
 }
 
-// Others that keep a thread from a CPU leave another alone with the work, and one run does not show which of the two it was.
+// Others that keep a thread from a CPU leave another alone with the work, and one run does not show which of the two it was. Nor do a
+// few looks.
 Confidence confidence_of_alone(const Facts &facts) {
+    const double looks = facts.alone * facts.report.sampled_wall * facts.report.rate;
+    if (!facts.is_compared() && facts.report.rate > 0 && looks < kFewSamples)
+        return Confidence::kLow;
     if (facts.is_busy)
         return facts.is_compared() ? Confidence::kMedium : Confidence::kLow;
     return facts.is_compared() ? Confidence::kHigh : Confidence::kMedium;

@@ -156,6 +156,40 @@ TEST(StatRules, AThreadLeftOverSinceItHadToWaitForACpu) {
     EXPECT_NE(made(0.3, 0.3), "sequential");
 }
 
+// Two threads that meet at barriers all the time, each of which a look now and then finds asleep there. The looks find one of them more
+// often: it cannot be alone for as long as the other one had a CPU, or waited for one.
+TEST(StatRules, ThreadsThatMeetAllTheTimeAreNotAlone) {
+    const auto made = [](double cpu, double run_delay) {
+        Case one;
+        one.point(0, 1, 1.7, 0).doing(Doing::kRunning, 1.7);
+        one.report.points.front().most_threads = 3;
+        one.thread(0, 1, Doing::kJoinWait).slowed(0, 1, 0.85).slowed(0, 1, cpu);
+        one.report.threads.back().spans = {{0, 0.32, Doing::kIdleWait, SIZE_MAX, 0.27},
+                                           {0.32, 0.92, Doing::kRunning, SIZE_MAX, 0.5}};
+        one.report.threads.back().run_delay = run_delay;
+        return rules_of(one.concluded());
+    };
+    EXPECT_EQ(made(0.85, 0).find("sequential"), std::string::npos);
+    EXPECT_EQ(made(0.6, 0.25).find("sequential"), std::string::npos) << "it waited for a CPU";
+    EXPECT_EQ(made(0.6, 0), "sequential");
+}
+
+// One run, with a few looks.
+TEST(StatRules, ASequentialPartThatWasHardlySeen) {
+    const auto made = [](double rate) {
+        Case one;
+        one.point(0, 1, 1.4, 0).doing(Doing::kRunning, 1.4);
+        one.report.points.front().most_threads = 3;
+        one.report.rate = rate;
+        one.thread(0, 1, Doing::kJoinWait).slowed(0, 1, 0.9).slowed(0, 0.6, 0.5);
+        return one.concluded().findings.front();
+    };
+    EXPECT_EQ(made(100).rule, "sequential");
+    EXPECT_EQ(made(100).confidence, Confidence::kMedium);
+    EXPECT_EQ(made(40).rule, "sequential");
+    EXPECT_EQ(made(40).confidence, Confidence::kLow) << "16 looks at one alone";
+}
+
 // Others had the CPUs by turns: what is left of one thread's work is not what only one could do.
 TEST(StatRules, ASequentialPartOnABusyMachine) {
     const auto busy = [] {
