@@ -39,6 +39,16 @@ struct Kind {
     }
 };
 
+// A thread that ran while its stack was copied has none, and those that are woken all the time mostly do.
+void take_known(const std::vector<Frame> &stack, std::vector<Frame> &kept) {
+    const auto is_known = [](const std::vector<Frame> &one) {
+        return std::any_of(one.begin(), one.end(),
+                           [](const Frame &frame) { return frame.is_user && !frame.function.empty(); });
+    };
+    if (kept.empty() || (!is_known(kept) && is_known(stack)))
+        kept = stack;
+}
+
 // By socket: threads that wait for it, each at an epoll set of its own.
 struct SharedSocket {
     KernelWait wait;
@@ -57,6 +67,7 @@ void add_set(const Kind &kind, const KernelWait &wait, const std::set<pid_t> &th
         socket.wait = wait;
     else
         socket.wait.samples += wait.samples;
+    take_known(wait.stack, socket.wait.stack);
     socket.threads.insert(threads.begin(), threads.end());
     socket.wait.threads = static_cast<unsigned>(socket.threads.size());
     socket.wait.file = name + kInSets + std::to_string(socket.sets) + kEpollSets;
@@ -98,12 +109,10 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
         if (std::map<std::string, std::uint64_t> &seen = channels[kind];
             ++seen[place.channel] > seen[wait.channel])
             wait.channel = place.channel;
-        if (wait.samples > 1)
-            continue;
         wait.call = kind.call;
         wait.file = kind.file;
         wait.is_device = kind.is_device;
-        wait.stack = *stack_of(i);
+        take_known(*stack_of(i), wait.stack);
     }
     std::vector<KernelWait> all;
     std::map<std::string, SharedSocket> sockets;

@@ -289,7 +289,9 @@ Findings herd(const Facts &facts) {
     if (!is_lost_in_kernel(facts, kInKernelToo) || !several || facts.voluntary_rate < kHandOvers ||
         calls.share < kInKernelToo || !wakes_in_vain(facts))
         return {};
-    const Place place = place_of(wait->stack);
+    const Place waits_at = place_of(wait->stack); // often not known of threads that are woken all the time
+    const Place place =
+        !waits_at.is_known() && calls.call == wait->call ? place_of(calls.most->stack) : waits_at;
     const std::size_t sets = wait->file.find(kInSets);
     const bool has_sets = sets != std::string::npos;
     Finding found = finding(

@@ -157,6 +157,10 @@ TEST(StatRules, AHerdAtOneSocketInManySets) {
     EXPECT_EQ(made.report.findings.front().cause, "All threads are woken for what one of them gets: "
                                                   "epoll_wait() on one socket, in 8 epoll sets, in serve()");
     EXPECT_NE(made.report.findings.front().fix.find("EPOLLEXCLUSIVE"), std::string::npos);
+    Case unplaced = made;
+    unplaced.report.kernel_waits.front().stack = {library("")};
+    ASSERT_EQ(rules_of(unplaced.concluded()), "herd");
+    EXPECT_EQ(unplaced.report.findings.front().function, "serve") << "by the CPU time of that call";
     made.report.kernel_waits.erase(made.report.kernel_waits.begin()); // each set has a socket of its own
     EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos);
 }

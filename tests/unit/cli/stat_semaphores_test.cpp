@@ -6,6 +6,7 @@
 #include <sys/sem.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -181,9 +182,10 @@ TEST(StatKernelWaits, WhatAnEpollSetHas) {
     EXPECT_TRUE(entries_of_set("").empty());
 }
 
-// Threads that each wait at an epoll set: `files` by descriptor from 10 on.
+// Threads that each wait at an epoll set: `files` by descriptor from 10 on. The stacks of the first look at each are not known.
 std::vector<KernelWait> waits_at(const std::vector<std::string> &files) {
     static const std::vector<Frame> stack = stack_of({{"epoll_wait", false}, {"serve", true}});
+    static const std::vector<Frame> unknown = stack_of({{"", false}});
     Sampler sampler(100, 0.01);
     for (std::size_t i = 0; i < files.size(); i++) {
         KernelPlace place;
@@ -197,7 +199,7 @@ std::vector<KernelWait> waits_at(const std::vector<std::string> &files) {
         one.place = i;
         sampler.samples.insert(sampler.samples.end(), 5, one);
     }
-    return kernel_waits(sampler, [](std::size_t) { return &stack; });
+    return kernel_waits(sampler, [](std::size_t index) { return index % 5 == 0 ? &unknown : &stack; });
 }
 
 TEST(StatKernelWaits, OneSocketInSeveralSets) {
@@ -209,6 +211,9 @@ TEST(StatKernelWaits, OneSocketInSeveralSets) {
     EXPECT_EQ(waits.front().call, "epoll_wait");
     EXPECT_EQ(waits.front().threads, 3U);
     EXPECT_EQ(waits.front().samples, 15U);
+    EXPECT_TRUE(std::all_of(waits.begin(), waits.end(), [](const KernelWait &wait) {
+        return wait.stack.size() == 2 && wait.stack.back().function == "serve";
+    }));
     const auto apart = waits_at({set + kSetOf + "socket:[7]", set + kSetOf + "socket:[8]", set});
     EXPECT_EQ(apart.size(), 3U) << "each has its own";
 }
