@@ -87,7 +87,7 @@ class Accesses {
     AllocationsLayer *allocations_;
     Places places_;
     std::map<std::uint64_t, Line> lines_;
-    std::map<std::uint64_t, std::set<pid_t>> posts_; // by the semaphore's address
+    std::map<std::uint64_t, Posts> posts_; // by the semaphore's address
     double all_ = 0, known_ = 0;
 };
 
@@ -101,8 +101,13 @@ void Accesses::add(std::size_t index) {
     const std::optional<Operand> operand = places_.operand(stack, era);
     RawStack innermost;
     innermost.addresses = {(operand ? operand->instruction : stack.pc) + 1};
-    if (!stack.registers.empty() && is_post(places_.frames(innermost, era)))
-        posts_[operand ? operand->address : stack.registers[native::kPerfArgument]].insert(sample.thread);
+    if (!stack.registers.empty() && is_post(places_.frames(innermost, era))) {
+        constexpr std::size_t kSome = 20;
+        Posts &posts = posts_[operand ? operand->address : stack.registers[native::kPerfArgument]];
+        posts.threads.insert(sample.thread);
+        if (posts.stacks.size() < kSome)
+            posts.stacks.push_back(places_.frames(stack, era));
+    }
     if (!operand)
         return;
     known_ += sample.weight;

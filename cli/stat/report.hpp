@@ -50,6 +50,8 @@ struct Lock {
     std::uint64_t offset = 0;  // within the module, or from the symbol's beginning
     std::string text;          // all of this for a reader: "libc.so.6 .data (static lock inside libc)"
     bool is_semaphore = false; // whose waiters raise it as well
+    bool may_be_tasks =
+        false; // such a one, that may as well count tasks that its waiters pass on, one at a time
     std::vector<Frame> allocation = {}; // kHeap: the call that allocated it; empty: not known
 };
 
@@ -130,6 +132,12 @@ struct LockUse {
     unsigned waiters_most = 0;          // at once
     std::optional<std::uint64_t> waits; // exact runs
     Holder holder;
+};
+
+// Calls that raised a semaphore, as far as a CPU profile has them.
+struct Posts {
+    std::set<std::int32_t> threads;
+    std::vector<std::vector<Frame>> stacks; // of some of them
 };
 
 // A thread that waits to the last for what cannot come.
@@ -284,11 +292,11 @@ struct Report {
     // CPU profiles, if available: with the fewest threads of the sweep and with the most.
     std::string profile_source; // "perf event", "CPU timer in the program"; empty: none
     std::vector<Site> burns, burns_one;
-    std::vector<KernelWait> kernel_waits;                  // by samples, descending
-    std::map<std::uint64_t, std::set<std::int32_t>> posts; // threads that raised a semaphore, by its address
-    double page_tables = 0, memory = 0; // bytes: the most that were seen of them, and that was resident
-    std::vector<Sharing> shared;        // by share, descending
-    double accesses_known = 0;          // of CPU time: what was accessed is known
+    std::vector<KernelWait> kernel_waits; // by samples, descending
+    std::map<std::uint64_t, Posts> posts; // of semaphores, by address
+    double page_tables = 0, memory = 0;   // bytes: the most that were seen of them, and that was resident
+    std::vector<Sharing> shared;          // by share, descending
+    double accesses_known = 0;            // of CPU time: what was accessed is known
     std::optional<HardwareCounts> counters, counters_one; // the same, where the hardware counts
 
     // Of the run that was looked at, or the last bare one: CPU time of the program's own process, and of those it started.

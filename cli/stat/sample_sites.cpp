@@ -11,7 +11,7 @@
 
 namespace thrum::stat {
 
-SampleSites::SampleSites(const Sampler &sampler, const std::map<std::uint64_t, std::set<std::int32_t>> &posts,
+SampleSites::SampleSites(const Sampler &sampler, const std::map<std::uint64_t, Posts> &posts,
                          LockWaits &locks)
     : sampler_(sampler), locks_(locks), places_(sampler.observed.maps) {
     for (const ProcThread &thread : sampler.threads)
@@ -23,20 +23,33 @@ SampleSites::SampleSites(const Sampler &sampler, const std::map<std::uint64_t, s
 }
 
 // A semaphore is a lock where the threads that wait for it are those that raise it. Of a queue's, others do that: the thread that adds work
-// does not wait for some. Wrong where each thread adds work as often as it takes some.
-void SampleSites::find_semaphore_locks(const std::map<std::uint64_t, std::set<std::int32_t>> &posts) {
-    constexpr double kSame = 0.8; // of the threads that raise it
-    std::map<std::uint64_t, std::set<pid_t>> waiters;
+// does not wait for some. One that is hardly ever seen waiting may be lucky: where the function that waits also raises it, half of them
+// will do. Where each thread adds work as often as it takes some, tasks do it, in functions below that which takes them.
+// Wrong where these are inlined, and the functions are not known.
+void SampleSites::find_semaphore_locks(const std::map<std::uint64_t, Posts> &posts) {
+    constexpr double kSame = 0.8, kSameThere = 0.5; // of the threads that raise it
+    struct Waits {
+        std::set<pid_t> threads;
+        const std::vector<Frame> *stack = nullptr;
+    };
+    std::map<std::uint64_t, Waits> waits;
     for (const ProcSample &one : sampler_.samples)
-        if (one.system_call == SYS_futex && posts.count(one.arguments[0]) != 0)
-            waiters[one.arguments[0]].insert(one.thread);
-    for (const auto &[address, threads] : waiters) {
-        const std::set<std::int32_t> &posters = posts.at(address);
-        const auto common = std::count_if(posters.begin(), posters.end(), [&threads = threads](pid_t one) {
-            return threads.count(one) != 0;
-        });
-        if (posters.size() > 1 && static_cast<double>(common) >= kSame * static_cast<double>(posters.size()))
-            semaphore_locks_.try_emplace(address);
+        if (one.system_call == SYS_futex && posts.count(one.arguments[0]) != 0) {
+            Waits &its = waits[one.arguments[0]];
+            its.threads.insert(one.thread);
+            if (its.stack == nullptr && one.stack != kNone)
+                its.stack = &frames_of(one);
+        }
+    for (const auto &[address, its] : waits) {
+        const Posts &of_it = posts.at(address);
+        const auto common =
+            std::count_if(of_it.threads.begin(), of_it.threads.end(),
+                          [&threads = its.threads](pid_t one) { return threads.count(one) != 0; });
+        const std::vector<Frame> stack = its.stack != nullptr ? *its.stack : std::vector<Frame>();
+        const double all = static_cast<double>(of_it.threads.size()),
+                     same = is_raised_where_taken(stack, of_it.stacks) ? kSameThere : kSame;
+        if (common > 0 && all > 1 && static_cast<double>(common) >= same * all)
+            semaphore_locks_[address].may_be_tasks = is_raised_by_tasks(stack, of_it.stacks);
     }
 }
 
@@ -47,12 +60,35 @@ void SampleSites::find_passed_on() {
         return one.system_call == SYS_futex && (one.arguments[1] & FUTEX_PRIVATE_FLAG) != 0 &&
                one.arguments[3] == 0;
     };
-    for (const ProcSample &one : sampler_.samples)
-        if (is_own(one) && one.stack != kNone && is_in_semaphore_call(frames_of(one)))
-            words.insert(one.arguments[0]);
-    semaphore_locks_ = semaphores_passed_on(sampler_.samples, [&](const ProcSample &one) {
-        return is_own(one) && words.count(one.arguments[0]) != 0 ? one.arguments[0] : set_semaphore(one);
-    });
+    std::set<std::uint64_t> python, work; // of Python's: locks, and what is none
+    for (const ProcSample &one : sampler_.samples) {
+        if (!is_own(one) || one.stack == kNone)
+            continue;
+        const std::vector<Frame> &stack = frames_of(one);
+        if (is_in_semaphore_call(stack))
+            (is_python_work(stack) ? work : words).insert(one.arguments[0]);
+        if (is_python_own_lock(stack))
+            python.insert(one.arguments[0]);
+    }
+    for (const std::uint64_t word : work) // memory is used again
+        words.erase(word);
+    std::map<std::string, std::uint64_t> places;
+    std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> place_of_stack;
+    semaphore_locks_ = semaphores_passed_on(
+        sampler_.samples,
+        [&](const ProcSample &one) {
+            return is_own(one) && words.count(one.arguments[0]) != 0 ? one.arguments[0] : set_semaphore(one);
+        },
+        [&](const ProcSample &one) {
+            const auto [at, is_new] = place_of_stack.try_emplace({one.stack, one.python});
+            if (is_new && one.stack != kNone)
+                at->second =
+                    places.try_emplace(key_of(frames_of(one), true), places.size() + 1).first->second;
+            return at->second;
+        });
+    for (const std::uint64_t word : python)
+        if (const auto known = semaphore_locks_.find(word); known != semaphore_locks_.end())
+            known->second.may_be_tasks = false;
 }
 
 const PassedOn &SampleSites::passed_on(std::size_t lock) const {
@@ -87,6 +123,7 @@ Seen SampleSites::look_up(const ProcSample &sample) {
         if (word != 0 && !is_futex)
             found = lock_of_set(sample);
         found.is_semaphore = semaphore != semaphore_locks_.end();
+        found.may_be_tasks = found.is_semaphore && semaphore->second.may_be_tasks;
         const bool is_python = is_futex && is_python_lock(stack, found);
         if (is_python || found.is_semaphore)
             seen.doing = Doing::kLockWait;

@@ -29,9 +29,8 @@ struct Seen {
 
 class SampleSites {
   public:
-    // `posts`: which threads raised the semaphore at an address.
-    SampleSites(const Sampler &sampler, const std::map<std::uint64_t, std::set<std::int32_t>> &posts,
-                LockWaits &locks);
+    // `posts`: of the semaphore at an address.
+    SampleSites(const Sampler &sampler, const std::map<std::uint64_t, Posts> &posts, LockWaits &locks);
 
     const Seen &seen(std::size_t sample) const { return seen_[sample]; }
     std::vector<Site> &sites() { return sites_; }
@@ -44,7 +43,7 @@ class SampleSites {
   private:
     using Wait = std::tuple<std::size_t, std::uint64_t, std::uint64_t>; // era, futex word, operation
     Wait wait_of(const ProcSample &sample) const;
-    void find_semaphore_locks(const std::map<std::uint64_t, std::set<std::int32_t>> &posts);
+    void find_semaphore_locks(const std::map<std::uint64_t, Posts> &posts);
     void find_passed_on();
     void see_all();
     Seen see(const ProcSample &sample);

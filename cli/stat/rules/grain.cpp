@@ -163,7 +163,7 @@ std::optional<TinyTasks> tiny_tasks(const Facts &facts) {
         return std::nullopt;
     constexpr double kMostly = 0.5;               // of waits for locks
     for (const LockUse &use : facts.report.locks) // a semaphore that is a lock hands no work over
-        if (use.lock.is_semaphore && use.share >= kMostly)
+        if (use.lock.is_semaphore && !use.lock.may_be_tasks && use.share >= kMostly)
             return std::nullopt;
     TinyTasks found;
     found.functions = queue_functions(facts.report);

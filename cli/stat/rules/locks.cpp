@@ -91,7 +91,7 @@ bool is_work_kept_waiting(const Facts &facts, const Culprit &culprit) {
            culprit.lock->holder.asleep < kAsleep && facts.parallelism <= kFreeCpu * usable;
 }
 
-// Its waiters raise it, as no other thread ran when it was raised: a chain of tasks that a pool passes on looks the same.
+// Its waiters raise it, as no other thread ran when it was raised.
 bool is_lock_by_looks(const Facts &facts, const Culprit &culprit) {
     return culprit.lock != nullptr && culprit.lock->lock.is_semaphore &&
            facts.report.posts.count(culprit.lock->lock.address) == 0;
@@ -106,9 +106,12 @@ Confidence confidence_by_waits(const Facts &facts, const Culprit &culprit) {
 }
 
 Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
-    const Confidence most = !is_lock_by_looks(facts, culprit) ? Confidence::kHigh
-                            : facts.is_compared()             ? Confidence::kMedium
-                                                              : Confidence::kLow;
+    const bool is_doubtful = culprit.lock != nullptr && culprit.lock->lock.may_be_tasks;
+    const bool is_known = !is_lock_by_looks(facts, culprit);
+    const Confidence most = is_doubtful           ? Confidence::kLow
+                            : is_known            ? Confidence::kHigh
+                            : facts.is_compared() ? Confidence::kMedium
+                                                  : Confidence::kLow;
     return std::min(most, confidence_by_waits(facts, culprit));
 }
 
@@ -153,6 +156,8 @@ Finding lock_finding(const Facts &facts, const Culprit &culprit, const char *rul
     add_lock_evidence(facts, culprit, found);
     if (is_lock_by_looks(facts, culprit))
         found.evidence.push_back("its own waiters raise it: its waits ended while no other thread ran");
+    if (culprit.lock != nullptr && culprit.lock->lock.may_be_tasks)
+        found.evidence.push_back("a queue of tasks, one at a time, that its waiters pass on looks the same");
     found.explains =
         std::max(culprit.wait_share * std::max(facts.lock_share, facts.exact_share), culprit.burned);
     if (!culprit.place.code.empty())

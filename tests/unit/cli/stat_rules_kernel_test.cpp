@@ -207,6 +207,9 @@ TEST(StatRules, ASemaphoreThatIsALockHandsNoWorkOver) {
     made.burns({library("sem_post"), own("update")}, 0.5, 0.05).burns({own("update")}, 0.5, 0.95);
     Case queue = made;
     made.report.locks.front().lock.is_semaphore = true;
+    Case chain = made;
+    chain.report.locks.front().lock.may_be_tasks = true;
+    EXPECT_NE(rules_of(chain.concluded()).find("grain"), std::string::npos);
     EXPECT_EQ(rules_of(made.concluded()).find("grain"), std::string::npos);
     EXPECT_NE(rules_of(queue.concluded()).find("grain"), std::string::npos);
 }

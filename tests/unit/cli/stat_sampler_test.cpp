@@ -781,6 +781,7 @@ TEST(Sampler, SemaphoresThatAreLocks) {
         const Report report = report_of({CLI_SAMPLED_O2, mode, "4"}, samples(500));
         ASSERT_TRUE(has_passed_on(report)) << mode << "\n" << text_of_report(report);
         const LockUse &use = report.locks.front();
+        EXPECT_TRUE(use.lock.may_be_tasks) << mode << ": its waiters do nothing else";
         EXPECT_GT(use.waiters_mean, 1.5) << mode;
         EXPECT_GE(use.holder.looks, 20U) << mode;
         EXPECT_GT(use.holder.asleep, 0.5) << mode;

@@ -22,16 +22,18 @@ constexpr std::uint64_t kWord = 0x1000;
 // Looks at all threads, a hundred times a second. The first waits for the others' ends.
 class Looks {
   public:
-    // A letter for each thread: w waits for the semaphore, s sleeps elsewhere, r runs. `ran`: which have run since the look before.
+    // A letter for each thread: w waits for the semaphore, s and t sleep elsewhere, at two places, r runs. `ran`: which have run since the
+    // look before; those with c for a tenth of the time.
     Looks &sweep(const std::string &doing, const std::string &ran) {
         for (std::size_t i = 0; i < doing.size(); i++) {
             ProcSample one;
             one.at = at_;
             one.thread = static_cast<pid_t>(100 + i);
             one.state = doing[i] == 'r' ? 'R' : 'S';
-            one.system_call = doing[i] == 'w' ? SYS_futex : doing[i] == 's' ? SYS_clock_nanosleep : -1;
+            one.system_call = doing[i] == 'w' ? SYS_futex : doing[i] == 'r' ? -1 : SYS_clock_nanosleep;
             one.arguments[0] = doing[i] == 'w' ? kWord : 0;
-            runs_[i] += ran[i] == 'x';
+            one.stack = static_cast<std::size_t>(doing[i]);
+            runs_[i] += ran[i] == 'x' ? 1 : ran[i] == 'c' ? 1000 : 0;
             one.run_ns = 1000 * runs_[i];
             samples_.push_back(one);
         }
@@ -39,7 +41,14 @@ class Looks {
         return *this;
     }
     std::map<std::uint64_t, PassedOn> locks() const {
-        return semaphores_passed_on(samples_, [](const ProcSample &one) { return one.arguments[0]; });
+        return semaphores_passed_on(
+            samples_, [](const ProcSample &one) { return one.arguments[0]; },
+            [](const ProcSample &one) { return one.stack; });
+    }
+    // Of what is found to be a lock.
+    bool may_be_tasks() const {
+        const auto found = locks();
+        return found.count(kWord) != 0 && found.at(kWord).may_be_tasks;
     }
     const std::vector<ProcSample> &samples() const { return samples_; }
 
@@ -119,7 +128,48 @@ TEST(StatSemaphores, SeenTooFewTimes) {
     for (int i = 0; i < 12; i++)
         looks.sweep(i % 2 == 0 ? "ssw" : "sws", ".xx");
     EXPECT_TRUE(looks.locks().empty());
-    EXPECT_TRUE(semaphores_passed_on({}, [](const ProcSample &) { return kWord; }).empty());
+    EXPECT_TRUE(semaphores_passed_on(
+                    {}, [](const ProcSample &) { return kWord; }, [](const ProcSample &) { return kWord; })
+                    .empty());
+}
+
+// One thread of four has it, and sleeps. Others do something else at times.
+Looks lock_with_other_work(const std::string &other, const std::string &ran) {
+    Looks looks;
+    for (int i = 0; i < 60; i++) {
+        std::string doing = "swwww";
+        doing[static_cast<std::size_t>(1 + i % 4)] = 's';
+        if (i % 3 == 0)
+            doing[static_cast<std::size_t>(1 + (i + 1) % 4)] = other[0];
+        looks.sweep(doing, ran);
+    }
+    return looks;
+}
+
+TEST(StatSemaphores, TasksThatItsWaitersPassOn) {
+    EXPECT_TRUE(lock_that_rotates('s', ".xxx").may_be_tasks());
+    EXPECT_FALSE(lock_with_other_work("r", ".cccc").may_be_tasks()) << "it computes without it";
+    EXPECT_TRUE(lock_with_other_work("r", ".xxxx").may_be_tasks()) << "it has no CPU, in order to wait again";
+    EXPECT_FALSE(lock_with_other_work("t", ".xxxx").may_be_tasks()) << "it waits for something else";
+    EXPECT_TRUE(lock_with_other_work("s", ".xxxx").may_be_tasks()) << "two at once are where one alone is";
+    EXPECT_TRUE(lock_with_other_work("w", ".xxxx").may_be_tasks());
+    Looks passes; // now and then while the threads are looked at: two are seen with it, or none
+    for (int i = 0; i < 90; i++)
+        passes.sweep(i % 9 == 0   ? "ssswww"
+                     : i % 9 == 1 ? "swwwww"
+                     : i % 2 == 0 ? "swswww"
+                                  : "sswwww",
+                     ".xxxxx");
+    EXPECT_TRUE(passes.may_be_tasks());
+    EXPECT_EQ(lock_with_other_work("s", ".xxxx").locks().size(), 1U);
+}
+
+TEST(StatSemaphores, TasksThatCompute) {
+    Looks looks;
+    for (int i = 0; i < 60; i++)
+        looks.sweep(i % 3 == 0 ? "srrw" : i % 3 == 1 ? "srww" : "swrw", ".xxx");
+    ASSERT_EQ(looks.locks().size(), 1U);
+    EXPECT_TRUE(looks.may_be_tasks()) << "what one alone does does not tell it from what others do";
 }
 
 ProcSample semop_of(std::uint16_t number, std::int16_t by) {
@@ -166,6 +216,54 @@ TEST(StatSemaphores, TheirCalls) {
         {{"PyThread_acquire_lock_timed", false}, {"_PyEval_EvalFrameDefault", false}, {"work", true}})));
     EXPECT_FALSE(
         is_in_semaphore_call(stack_of({{"pthread_cond_wait", false}, {"work", true}, {"sem_wait", true}})));
+}
+
+TEST(StatSemaphores, TasksThatRaiseIt) {
+    const auto wait = stack_of({{"__new_sem_wait_slow64", false}, {"next_task", true}, {"serve", true}});
+    const auto post = stack_of({{"sem_post", false}, {"submit", true}, {"run", true}, {"serve", true}});
+    EXPECT_TRUE(is_raised_by_tasks(wait, {post}));
+    const auto lock = stack_of({{"sem_wait", false}, {"take_turn", true}, {"look_up", true}, {"work", true}});
+    const auto give = stack_of({{"sem_post", false}, {"look_up", true}, {"work", true}});
+    const auto unlock =
+        stack_of({{"sem_post", false}, {"give_turn", true}, {"look_up", true}, {"work", true}});
+    EXPECT_FALSE(is_raised_by_tasks(lock, {give, unlock}));
+    EXPECT_FALSE(is_raised_by_tasks(wait, {post, give})) << "half of them are elsewhere";
+    EXPECT_FALSE(is_raised_by_tasks(wait, {}));
+    const auto update = stack_of({{"sem_wait", false}, {"look_up", true}, {"work", true}});
+    EXPECT_TRUE(is_raised_where_taken(update, {give, give, unlock}));
+    EXPECT_FALSE(is_raised_where_taken(update, {give, unlock}));
+    EXPECT_FALSE(is_raised_where_taken(wait, {post}));
+    EXPECT_FALSE(is_raised_where_taken({}, {{}}));
+}
+
+Frame python(const char *function, const char *file) {
+    Frame frame;
+    frame.function = function;
+    frame.file = file;
+    frame.is_user = true;
+    return frame;
+}
+
+TEST(StatSemaphores, PythonsQueuesAreMadeOfItsLocks) {
+    const auto called = [](const Frame &caller, const char *module = "/usr/bin/python3.11") {
+        std::vector<Frame> stack = stack_of({{"PyThread_acquire_lock_timed", false}, {"", false}});
+        stack.back().module = module;
+        stack.push_back(caller);
+        stack.push_back(python("work", "/home/it/prog.py"));
+        return stack;
+    };
+    const std::vector<Frame> own = called(python("look_up", "/home/it/prog.py"));
+    EXPECT_FALSE(is_python_work(own));
+    EXPECT_TRUE(is_python_own_lock(own));
+    const std::vector<Frame> unknown(own.begin(), own.begin() + 2);
+    EXPECT_FALSE(is_python_work(unknown));
+    EXPECT_FALSE(is_python_own_lock(unknown)) << "the program's functions are not known";
+    EXPECT_TRUE(is_python_work(called(python("wait", "/usr/lib/python3.11/threading.py"))));
+    EXPECT_TRUE(
+        is_python_work(called(python("_worker", "/usr/lib/python3.11/concurrent/futures/thread.py"))));
+    EXPECT_TRUE(is_python_work(called(python("look_up", "/home/it/prog.py"),
+                                      "/usr/lib/python3.11/lib-dynload/_queue.cpython-311.so")));
+    EXPECT_FALSE(is_python_work(stack_of({{"sem_wait", false}, {"_queue_SimpleQueue_get", true}})));
 }
 
 // --- epoll sets -----------------------------------------------------------------------------------------------
