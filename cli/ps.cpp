@@ -227,6 +227,7 @@ Json Look::json(const struct inspect_thread &thread) {
                                                 : "thread"},
                    {"state", inspect_state_word(thread.state)},
                    {"worker", thread.worker != INSPECT_NOWHERE ? Json(thread.worker) : Json()},
+                   {"own_tid", thread.own_tid != 0 ? Json(thread.own_tid) : Json()},
                    {"pool", pointer_json(thread.pool)},
                    {"priority", thread.priority},
                    {"stack_used", on_stack ? Json(thread.stack_top - pointer) : Json()},

@@ -165,6 +165,8 @@ enum {
     /* As THRUM_SPAWN_CANCELLABLE, and waits for mutexes, rwlocks, barriers and thrum_once_call are cancellation points, too. The
      * thread ends without the lock. */
     THRUM_SPAWN_CANCEL_LOCKS = 16,
+    /* The thread has a kernel thread of its own, as if it began with a call of thrum_kthread_lock. Not for tasklets. */
+    THRUM_SPAWN_OWN_KTHREAD = 32,
 };
 
 enum { THRUM_PRIORITY_MAX = 63, THRUM_NAME_SIZE = 16, THRUM_STACK_MIN = 16384 };
@@ -215,8 +217,8 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  * when this returns; the new thread, which may run earlier, calls thrum_self instead.
  *
  * From: ULT, external.
- * Errors: EAGAIN no memory for a descriptor or a stack, no guard page left (vm.max_map_count), or in mode OWN_TLS no
- * kernel thread; EINVAL `fn` is NULL, or `attr` names a worker that does not exist, names both a worker and a pool, has
+ * Errors: EAGAIN no memory for a descriptor or a stack, no guard page left (vm.max_map_count), or in mode OWN_TLS or with
+ * THRUM_SPAWN_OWN_KTHREAD no kernel thread; EINVAL `fn` is NULL, or `attr` names a worker that does not exist, names both a worker and a pool, has
  * something that a tasklet cannot have, or asks for preemption that the runtime does not have. The first call in a program
  * that never called thrum_init also has the errors of thrum_init.
  *
@@ -253,8 +255,8 @@ int thrum_join_keep(thrum_t thread, void **result);
  * (thrum_set_priority, thrum_migrate). Cheaper than a new thread where handles are kept in tables.
  *
  * From: ULT, external.
- * Errors: EBUSY it has not ended; EAGAIN no memory for a stack, or in mode OWN_TLS no kernel thread; EINVAL it or `fn` is
- * NULL. After Argobots' ABT_thread_revive. */
+ * Errors: EBUSY it has not ended; EAGAIN no memory for a stack, or no kernel thread where it needs one (thrum_spawn); EINVAL it
+ * or `fn` is NULL. After Argobots' ABT_thread_revive. */
 int thrum_revive(thrum_t thread, void *(*fn)(void *), void *arg);
 
 /* Detaches the thread: it will not be joined. Uses up the handle. From: ULT, external. Errors: EINVAL it is NULL, a thread
@@ -355,10 +357,54 @@ int thrum_set_cancel(int enabled);
  * moves it to this pool. This takes effect when the thread next waits, yields or is woken; for the caller itself at once.
  *
  * From: ULT, external. Errors: EINVAL there is no such worker, or pool; EBUSY it is bound to a worker, and so only itself may
- * move it; EPERM it is a tasklet, a scheduler, or the thread that called thrum_init, which stays where it is. After
+ * move it; EPERM it is a tasklet, a scheduler, a thread with a kernel thread of its own, or the thread that called thrum_init,
+ * which stays where it is. After
  * Argobots' ABT_thread_migrate_to_xstream and _to_pool. */
 int thrum_migrate(thrum_t thread, unsigned worker);
 int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
+
+/* A kernel thread of its own for the caller: for what belongs to kernel threads and must stay the same between two calls. Examples
+ * are an OpenGL context, a JVM's attachment, a garbage collector's roots, a CPU affinity, and a namespace.
+ *
+ *     static void *render(void *arg) {
+ *         int error = thrum_kthread_lock();
+ *         if (error != 0)
+ *             return (void *)(intptr_t)error;
+ *         cpu_set_t cpus;
+ *         CPU_ZERO(&cpus);
+ *         CPU_SET(0, &cpus);
+ *         sched_setaffinity(0, sizeof cpus, &cpus); // this thread's alone, until the unlock
+ *         thrum_event_wait(arg);                    // as in any other thread
+ *         thrum_kthread_unlock();
+ *         return NULL;
+ *     }
+ *
+ * From the return of thrum_kthread_lock to that of as many calls of thrum_kthread_unlock, or to the thread's end:
+ * - The caller runs on one kernel thread, which runs no other ULT. gettid(), the affinity, the scheduling policy, the signal mask
+ *   and all else that the kernel has per thread are the caller's alone. So are pthread_self() and thread-local variables; in mode
+ *   OWN_TLS these are what they were before. Else the thread-locals are those of a new kernel thread.
+ * - It may block in the kernel, or compute, without holding up another ULT: the workers run the others, as many as before. It is on
+ *   no worker (thrum_worker_self is -1), and not preempted, as the kernel shares the CPUs among kernel threads. A timer that it
+ *   starts, and a thread that it spawns, is a worker's.
+ * - All objects, joins and cancellation work between it and others. A wake-up costs what waking a kernel thread costs, some
+ *   microseconds. thrum_yield does nothing.
+ *
+ * The kernel thread is new: with the affinity of the kernel thread that creates it, all signals but those of faults blocked as on
+ * a worker. It ends when the caller leaves it, so nothing that was changed there reaches another thread. Destructors of its
+ * thread-local variables and of its pthread_key_t values run first, there; thrum_self() is NULL in them. When thrum_kthread_unlock
+ * returns, or the thread can be joined, they have run. The caller is then where it was before: on any worker, on the worker that
+ * it is bound to, or in its pool. In between it cannot be moved (thrum_migrate: EPERM).
+ *
+ * On an external kernel thread both return 0 and do nothing: it has its own. The thread that called thrum_init has its own, too, but
+ * its worker runs others there while it waits. A program whose main thread needs this calls thrum_acquire in place of thrum_init. In
+ * a child of fork the caller is an external kernel thread.
+ *
+ * From: ULT, external. Errors of thrum_kthread_lock: EAGAIN no kernel thread, no memory or no pthread_key_t available; EPERM the
+ * caller is a tasklet, a scheduler, a thread of Argobots' interface, or the thread that called thrum_init, or is in a region
+ * (thrum_nopreempt_begin). Of thrum_kthread_unlock: EPERM it has none, or is in a region at its last unlock. After Go's
+ * runtime.LockOSThread, whose calls nest, too. */
+int thrum_kthread_lock(void);
+int thrum_kthread_unlock(void);
 
 /* A number that no other thread of the process has or had. Never 0, except for NULL. From: ULT, external. */
 uint64_t thrum_id(thrum_t thread);

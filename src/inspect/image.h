@@ -26,7 +26,7 @@
             offsetof(struct worker, stay), offsetof(struct worker, counters),                                \
             offsetof(struct runtime, count), offsetof(struct runtime, primary),                              \
             offsetof(struct depot, chunks), sizeof(struct depot_chunk), offsetof(struct mutex, owner),       \
-            offsetof(struct rwlock, writer), UNIT_EXTERNAL, AWAITS_KINDS, STACK_CLASSES, WORKERS_MAX,        \
+            offsetof(struct rwlock, writer), UNIT_SOLO, AWAITS_KINDS, STACK_CLASSES, WORKERS_MAX,            \
             offsetof(struct carrier, tid), offsetof(struct worker, trace), sizeof(struct trace_ring),        \
             sizeof(struct front_shape), offsetof(struct worker, as_new), offsetof(struct worker, tick),      \
             sizeof(struct tick), offsetof(struct tick, last), offsetof(struct tick, thread),                 \

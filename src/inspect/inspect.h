@@ -72,8 +72,9 @@ struct inspect_thread {
     char name[INSPECT_NAME_SIZE];
     enum inspect_state state;
     bool is_tasklet, is_main, is_external;
-    int32_t worker; /* INSPECT_RUNS: where; else the one that it is bound to, or INSPECT_NOWHERE */
-    uint64_t pool;  /* 0: none */
+    int32_t worker;  /* INSPECT_RUNS: where; else the one that it is bound to, or INSPECT_NOWHERE */
+    uint64_t pool;   /* 0: none */
+    int32_t own_tid; /* of the kernel thread that only it runs on (thrum_kthread_lock); 0: it has none */
     uint8_t priority;
     uint64_t function; /* that it began with; 0: not known */
     uint64_t argument; /* that this got */

@@ -190,6 +190,9 @@ static void add_where(struct text *text, const struct inspect_thread *thread) {
     if (thread->worker != INSPECT_NOWHERE) {
         text_add(text, "worker ");
         text_add_number(text, (uint64_t)thread->worker);
+    } else if (thread->own_tid != 0) {
+        text_add(text, "thread ");
+        text_add_number(text, (uint64_t)thread->own_tid);
     } else if (thread->pool != 0) {
         add_address(text, thread->pool);
     } else {

@@ -229,7 +229,8 @@ static void describe_state(const struct view *view, const struct thrum_unit *uni
         told->state = INSPECT_ENDED;
     else if (awaits_kind(unit->awaits) != AWAITS_NOTHING)
         describe_wait(view, unit, told);
-    else if (told->is_external || (told->worker = worker_running(view, told->handle)) != INSPECT_NOWHERE)
+    else if (told->is_external || (told->own_tid != 0 && unit->sp != UNIT_NEW) ||
+             (told->worker = worker_running(view, told->handle)) != INSPECT_NOWHERE)
         told->state = INSPECT_RUNS;
     else
         told->state = unit->sp == UNIT_NEW ? INSPECT_NEW : INSPECT_READY;
@@ -260,7 +261,9 @@ static void describe_stack(const struct view *view, const struct thrum_unit *uni
 static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
                       const struct inspect_thread *told) {
     int32_t tid = 0;
-    if (told->state == INSPECT_RUNS && told->worker != INSPECT_NOWHERE)
+    if (told->state == INSPECT_RUNS && told->own_tid != 0)
+        tid = told->own_tid;
+    else if (told->state == INSPECT_RUNS && told->worker != INSPECT_NOWHERE)
         memory_field(view->source, view_worker(view, (uint32_t)told->worker), struct worker, tid, &tid);
     else if (unit->sp == UNIT_KEPT && unit->tcb != NULL)
         memory_field(view->source, unit->tcb, struct carrier, tid, &tid);
@@ -277,7 +280,7 @@ static uint64_t function_of(const struct view *view, const struct thrum_unit *un
 
 /* False: unused, or none that a user knows. */
 static bool is_users(const struct thrum_unit *unit) {
-    return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_EXTERNAL;
+    return unit->kind != UNIT_FREE && unit->kind != UNIT_LOOP && unit->kind <= UNIT_SOLO;
 }
 
 /* False: as is_users. */
@@ -296,6 +299,8 @@ static bool describe(const struct view *view, uint64_t handle, const struct thru
         memcpy(told->name, unit->name, sizeof told->name - 1);
     if (unit->kind == UNIT_POOLED || told->is_tasklet)
         told->pool = (uintptr_t)unit->pool;
+    if (unit->kind == UNIT_SOLO)
+        memory_field(view->source, unit->bound, struct worker, tid, &told->own_tid);
     describe_state(view, unit, told);
     describe_stack(view, unit, told);
     if (told->state != INSPECT_ENDED && !told->is_external && !told->is_main) {

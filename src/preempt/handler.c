@@ -174,7 +174,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     struct worker *worker = worker_here();
     (void)signal;
-    if (worker == NULL) {
+    if (worker == NULL || worker_is_solo(worker)) { /* a solo worker has no ticks: another sent it */
         const struct alarm alarm = {info->si_code == SI_TIMER ? info->si_timerid : ALARM_NONE};
         if (alarm.id !=
             ALARM_NONE) { /* of a worker that has gone elsewhere (tick.c), or is on its way here */

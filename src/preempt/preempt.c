@@ -252,6 +252,26 @@ void preempt_worker_end(struct worker *worker) {
     leave();
 }
 
+/* The signal of ticks is let in, and ignored (handler.c): the unit brings the masks of workers, and they get its. */
+void preempt_solo_begin(struct worker *worker) {
+    if (preempt.on)
+        signals_unblock(signals_bit(preempt.settings.signal));
+    worker->tick.thread.mask = worker->tick.thread.other = signals_mask_get();
+    if (!preempt_has_spares())
+        return;
+    worker->home.base = arch_tcb();
+    worker->home.exceptions =
+        preempt.exceptions_here != NULL ? preempt.exceptions_here() : &worker->home.none;
+    worker->tcb = &worker->home;
+    worker->exceptions = worker->tcb->exceptions;
+}
+
+void preempt_solo_end(struct worker *worker) {
+    own_worker_ends(worker);
+    worker->tcb = NULL;
+    store_relaxed(&worker->home.base, 0);
+}
+
 void preempt_worker_start(struct worker *worker) {
     carrier_start_worker(worker);
 }

@@ -139,6 +139,11 @@ void preempt_worker_unready(struct worker *worker);
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);
 void preempt_worker_end(struct worker *worker);
 
+/* By a kernel thread on which a single unit runs (runtime/solo.h), which so needs no ticks; inside, before the unit comes, and
+ * after it. */
+INSIDE void preempt_solo_begin(struct worker *worker);
+INSIDE void preempt_solo_end(struct worker *worker);
+
 /* Where workers run on carriers, instead of a kernel thread of its own: runs `worker`, which is ready, and whose loop
  * has a frame; and to be called by its loop, inside, when that is over. */
 void preempt_worker_start(struct worker *worker);

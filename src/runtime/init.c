@@ -19,6 +19,7 @@
 #include "runtime/member.h"
 #include "runtime/overflow.h"
 #include "runtime/places.h"
+#include "runtime/solo.h"
 #include "runtime/trace_file.h"
 #include "runtime/workers.h"
 #include "sched/call.h"
@@ -130,6 +131,7 @@ static void fork_child(void) {
     workers_fork_child();
     preempt_fork_child(worker);
     blocking_fork_child();
+    solos_fork_child();
     depot_fork_child(&unit_depot);
     stack_fork_child();
     keys_fork_child();
@@ -258,9 +260,11 @@ static void end(void) {
     store_release(&runtime.open, 0);
     preempt_close();
     workers_stop();
+    solos_stop();
     blocking_stop();
     trace_file_write();
     workers_delete();
+    solos_delete();
     forget();
     startup.by_acquire = startup.is_left = startup.is_ending = false;
     store_release(&startup.state, STOPPED);

@@ -64,15 +64,7 @@ struct exception_globals *(*member_exceptions(void))(void) {
     return exceptions_here;
 }
 
-void member_end(struct worker *worker) {
-    places_leave();
-    overflow_thread_end(memory_of(worker));
-    annotate_thread_end(&worker->annotate);
-    exit_watch(false);
-    ARCH_TLS_STORE(thrum_worker, NULL);
-}
-
-bool member_begin(struct worker *worker, struct thrum_unit *primary) {
+void member_thread_begin(struct worker *worker) {
     if (exceptions_here != NULL)
         worker->exceptions = exceptions_here();
     worker->tid = gettid();
@@ -80,6 +72,22 @@ bool member_begin(struct worker *worker, struct thrum_unit *primary) {
     exit_watch(true);
     annotate_thread_begin(&worker->annotate);
     overflow_thread_begin(memory_of(worker));
+}
+
+void member_thread_end(struct worker *worker) {
+    overflow_thread_end(memory_of(worker));
+    annotate_thread_end(&worker->annotate);
+    exit_watch(false);
+    ARCH_TLS_STORE(thrum_worker, NULL);
+}
+
+void member_end(struct worker *worker) {
+    places_leave();
+    member_thread_end(worker);
+}
+
+bool member_begin(struct worker *worker, struct thrum_unit *primary) {
+    member_thread_begin(worker);
     places_enter(worker->id);
     if (preempt_worker_begin(worker, primary))
         return true;

@@ -45,6 +45,10 @@ void member_relieves(struct member *member);
 bool member_begin(struct worker *worker, struct thrum_unit *primary);
 void member_end(struct worker *worker);
 
+/* Of these two, what any kernel thread needs that runs units. Below the worker are overflow_stack_bytes() of memory for it. */
+void member_thread_begin(struct worker *worker);
+void member_thread_end(struct worker *worker);
+
 /* Its loop gets a stack of its own, on which it calls fn(worker). False: no memory. */
 INSIDE bool member_make_loop(struct worker *worker, void *(*fn)(void *));
 

@@ -73,9 +73,10 @@ static void say(const struct worker *worker, const struct thrum_unit *unit) {
         text_add(&text, "thread ");
         add_address(&text, unit);
         add_name(&text, unit);
-        text_add(&text, " on worker ");
+        text_add(&text, worker_is_solo(worker) ? " on a kernel thread of its own" : " on worker ");
     }
-    text_add_number(&text, worker->id);
+    if (!worker_is_solo(worker))
+        text_add_number(&text, worker->id);
     text_add(&text, ": its stack of ");
     add_size(&text, stack_class_size(unit->stack_class));
     text_add(&text, " is too small; enlarge it with ");

@@ -431,5 +431,5 @@ int thrum_worker_get_counters(unsigned number, struct thrum_worker_counters *cou
 
 int thrum_worker_self(void) {
     const struct worker *worker = worker_here();
-    return worker != NULL ? (int)worker->id : -1;
+    return worker != NULL && !worker_is_solo(worker) ? (int)worker->id : -1;
 }

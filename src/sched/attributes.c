@@ -24,7 +24,7 @@ int thrum_attr_set_flags(thrum_attr_t *attr, unsigned flags) {
     if (is_null(attr))
         return EINVAL;
     if (flags & ~(unsigned)(THRUM_SPAWN_QUEUED | THRUM_SPAWN_TASKLET | THRUM_SPAWN_CANCELLABLE |
-                            THRUM_SPAWN_MEASURED | THRUM_SPAWN_CANCEL_LOCKS))
+                            THRUM_SPAWN_MEASURED | THRUM_SPAWN_CANCEL_LOCKS | THRUM_SPAWN_OWN_KTHREAD))
         return EINVAL;
     if (flags & THRUM_SPAWN_CANCEL_LOCKS)
         flags |= THRUM_SPAWN_CANCELLABLE;

@@ -2,8 +2,8 @@
 /* One-shot calls (thrum_call_at): a function to be called at a time, without a thread that waits for it. A call is a timer and
  * a tasklet; when the timer goes off the tasklet becomes runnable, and it frees the call before it runs the function.
  *
- * Callers. Any thread starts and cancels. An external kernel thread has no store of timers: it enqueues a tasklet, `arm`, that
- *   starts the timer on the worker that runs it.
+ * Callers. Any thread starts and cancels. An external kernel thread has no store of timers, nor has a thread with a kernel
+ *   thread of its own: they enqueue a tasklet, `arm`, that starts the timer on the worker that runs it.
  * `ticket` says what is left of a call: a number that no other call has, and below it one of
  *
  *   CALL_ENQUEUED  `arm` has not begun      -> STARTING (cas by `arm`), OVER (cas by a canceller; `arm` frees the call)
@@ -219,8 +219,9 @@ INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, ui
     struct call *call = make(worker, expiry, fn, arg);
     if (call == NULL)
         return EAGAIN;
-    struct thrum_unit *armer = worker == NULL ? tasklet_of(worker, arm, call) : NULL;
-    if (worker == NULL && armer == NULL) {
+    struct worker *starter = worker_for_timers(worker);
+    struct thrum_unit *armer = starter == NULL ? tasklet_of(worker, arm, call) : NULL;
+    if (starter == NULL && armer == NULL) {
         discard(worker, call);
         return EAGAIN;
     }
@@ -228,11 +229,11 @@ INSIDE static int make_and_start(struct worker *worker, thrum_call_t *handle, ui
     if (handle != NULL)
         *handle = handle_to(call, ticket);
     /* Pairs with try_cancel, end and change. */
-    store_release(&call->ticket, with_state(ticket, worker == NULL ? CALL_ENQUEUED : CALL_STARTING));
-    if (worker != NULL)
-        start(worker, call, ticket);
+    store_release(&call->ticket, with_state(ticket, starter == NULL ? CALL_ENQUEUED : CALL_STARTING));
+    if (starter != NULL)
+        start(starter, call, ticket);
     else
-        unit_wake(NULL, armer);
+        unit_wake(worker, armer);
     return 0;
 }
 

@@ -172,7 +172,10 @@ enter_at_end(const struct thrum_unit *self) {
 static __attribute__((noinline)) struct own_block *end_extras(struct thrum_unit *self) {
     if (self->values != NULL)
         keys_destroy(self);
-    return self->tcb != NULL ? own_renew(self) : NULL;
+    struct own_block *as_new = self->tcb != NULL ? own_renew(self) : NULL;
+    if (load_relaxed(&self->kind) == UNIT_SOLO)
+        solo_end(self); /* last: all of the thread's destructors run on its kernel thread */
+    return as_new;
 }
 
 /* A scope that its owner has returned from has members that use what is no longer there. */

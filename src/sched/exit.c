@@ -77,12 +77,6 @@ void exit_watch(bool begins) {
 
 /* --- ending ------------------------------------------------------------------------------------------- */
 
-/* A front end's (front.h), which has no result and no successor: it is known by its function, in whose place the successor is
- * stored, and by its argument, while destructors run. */
-static bool is_fronts(const struct thrum_unit *unit) {
-    return front_shape.entry != NULL && unit->fn == front_shape.entry;
-}
-
 /* Those that lie below `frame`, newest first. */
 static void run_cleanups(struct thrum_unit *self, uintptr_t frame) {
     struct thrum_cleanup *cleanup;
@@ -95,7 +89,7 @@ static void run_cleanups(struct thrum_unit *self, uintptr_t frame) {
 /* Of `self` nothing is left but its stack. */
 static _Noreturn void end(struct thrum_unit *self) {
     run_cleanups(self, UINTPTR_MAX);
-    if (is_fronts(self)) {
+    if (front_has(self)) {
         front_shape.exits(self->arg);
         self->successor = NULL;
     }
@@ -149,13 +143,15 @@ static _Noreturn void exit_to(void *result, struct thrum_unit *successor) {
         fcloseall(); /* what exit() does about streams, and without their locks: a reader may have stdin's */
         refuse("the thread that called thrum_init() must end by returning from main, or by exit()");
     }
-    const char *line = is_fronts(self) ? front_shape.must_return(self->arg) : NULL;
+    const char *line = front_has(self) ? front_shape.must_return(self->arg) : NULL;
     if (line != NULL)
         refuse(line);
     self->escaped = true;
     store_relaxed(&self->extras, true);
     cancel_disable(self);
-    if (!is_fronts(self)) {
+    /* A front end's has no result and no successor: it is known by its function, in whose place the successor is stored, and by
+     * its argument, while destructors run. */
+    if (!front_has(self)) {
         self->arg = result;
         self->successor = successor;
     }

@@ -45,6 +45,11 @@ struct front_shape {
 };
 extern struct front_shape front_shape;
 
+/* Is it a thread of the front end's, which only its host runs? */
+static inline bool front_has(const struct thrum_unit *unit) {
+    return front_shape.entry != NULL && unit->fn == front_shape.entry;
+}
+
 /* On a relief worker, inside, from its loop: runs one preempted thread of the front end's, which its pools hold and the core's do
  * not, until that waits, yields, ends or is preempted. `stuck` is the worker that it is run for. False: there was none. r/o as
  * front_shape; NULL: no front end has any. */

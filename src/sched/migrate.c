@@ -78,6 +78,25 @@ INSIDE static int move(struct thrum_unit *unit, bool is_self, struct worker *to,
     return error;
 }
 
+/* What it is bound to stays so meanwhile: that worker must not leave. */
+void unit_set_solo(struct thrum_unit *unit, struct worker *solo) {
+    lock_acquire(&change);
+    solo->solo.unit = unit;
+    solo->solo.kind = unit->kind;
+    solo->solo.bound = unit->bound;
+    store_relaxed(&unit->bound, solo);
+    store_release(&unit->kind, (uint8_t)UNIT_SOLO); /* pairs with unit_place */
+    lock_release(&change);
+}
+
+void unit_unset_solo(struct thrum_unit *self) {
+    lock_acquire(&change);
+    const struct worker *solo = self->bound;
+    store_relaxed(&self->bound, solo->solo.bound);
+    store_release(&self->kind, solo->solo.kind); /* pairs with unit_place */
+    lock_release(&change);
+}
+
 void unit_set_pool(struct thrum_unit *unit, struct thrum_pool *pool) {
     if (unit_place(unit) == UNIT_POOLED && load_relaxed(&unit->pool) == pool)
         return;
@@ -117,14 +136,17 @@ void migrate_fork_child(void) {
     lock_reset(&change);
 }
 
-/* Moves to its new place; from within a region of its own when it next gives up the worker. */
-INSIDE static void move_now(struct worker *worker, struct thrum_unit *self) {
-    if (is_in_region())
-        return;
+void unit_move(struct worker *worker, struct thrum_unit *self) {
     struct thrum_unit *next = pick(worker);
     unit_announce(self);
     unit_wake_elsewhere(NULL, self);
     switch_as(worker, self, next != NULL ? next : worker->loop, THRUM_TRACE_MOVE);
+}
+
+/* Moves to its new place; from within a region of its own when it next gives up the worker. */
+INSIDE static void move_now(struct worker *worker, struct thrum_unit *self) {
+    if (!is_in_region())
+        unit_move(worker, self);
 }
 
 int thrum_migrate(thrum_t unit, unsigned id) {

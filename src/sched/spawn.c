@@ -46,6 +46,7 @@ static void unit_set(struct thrum_unit *unit, void *(*fn)(void *), void *arg, st
     unit->at_cancel_point = false;
     unit->measured = false;
     unit->cancels_locks = false;
+    unit->begins_solo = false;
     unit->unused = 0;
     unit->preempt = THRUM_PREEMPT_DEFAULT;
 }
@@ -82,6 +83,7 @@ static bool unit_set_attributes(struct thrum_unit *unit, const struct attributes
     unit->cancellable = attributes->flags & THRUM_SPAWN_CANCELLABLE;
     unit->measured = attributes->flags & THRUM_SPAWN_MEASURED && attributes->stack_top == NULL;
     unit->cancels_locks = attributes->flags & THRUM_SPAWN_CANCEL_LOCKS;
+    unit->begins_solo = attributes->flags & THRUM_SPAWN_OWN_KTHREAD;
     if (attributes->stack_top != NULL) {
         unit->stack_top = attributes->stack_top;
         unit_head_of(unit)->low = attributes->stack_low;
@@ -216,7 +218,7 @@ LEAVES static __attribute__((noinline)) int spawn_tasklet(struct worker *worker,
     struct thrum_unit *tasklet;
     int error = 0;
     if (attributes->worker != 0 || attributes->stack_top != NULL ||
-        attributes->flags & (THRUM_SPAWN_CANCELLABLE | THRUM_SPAWN_MEASURED)) {
+        attributes->flags & (THRUM_SPAWN_CANCELLABLE | THRUM_SPAWN_MEASURED | THRUM_SPAWN_OWN_KTHREAD)) {
         error = EINVAL;
     } else if ((tasklet = tasklet_new(worker, fn, arg)) == NULL) {
         error = EAGAIN;
@@ -268,9 +270,24 @@ spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*
     return 0;
 }
 
+/* One that has a kernel thread of its own from its beginning: wherever it goes, that is where it is woken. */
+static int spawn_solo(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    struct thrum_unit *unit;
+    int error = unit_make_later(attr, fn, arg, &unit);
+    if (error != 0)
+        return error;
+    struct worker *worker = enter();
+    if (thread != NULL) {
+        store_relaxed(&unit->join, JOIN_NONE);
+        *thread = unit;
+    }
+    unit_wake(worker, unit);
+    leave();
+    return 0;
+}
+
 /* One that has thread-locals of its own. */
-static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
-                                               void *arg) {
+static int spawn_with_block(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     int error = own_make(&fn, &arg);
     if (error != 0)
         return error;
@@ -280,9 +297,20 @@ static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr
     return error;
 }
 
+static __attribute__((noinline)) int spawn_own(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
+                                               void *arg) {
+    bool is_solo = attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_OWN_KTHREAD;
+    return (is_solo ? spawn_solo : spawn_with_block)(thread, attr, fn, arg);
+}
+
+static inline bool is_to_have_block(const struct attributes *attributes) {
+    return own_is_wanted((enum thrum_preempt_mode)attributes->preempt);
+}
+
+/* A thread control block, or a kernel thread. A tasklet has neither. */
 static inline bool is_to_have_own(const struct attributes *attributes) {
-    return own_is_wanted((enum thrum_preempt_mode)attributes->preempt) &&
-           !(attributes->flags & THRUM_SPAWN_TASKLET);
+    return !(attributes->flags & THRUM_SPAWN_TASKLET) &&
+           (attributes->flags & THRUM_SPAWN_OWN_KTHREAD || is_to_have_block(attributes));
 }
 
 static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
@@ -294,8 +322,15 @@ static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr
     return spawn(enter(), thread, attr, fn, arg);
 }
 
+INSIDE static void begin_solo(struct thrum_unit *unit, struct worker *solo) {
+    solo->solo.depth = 1;
+    unit->extras = true; /* it must come to solo_end() */
+    unit_set_solo(unit, solo);
+}
+
 /* ESRCH: there is no runtime. */
-static int make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, struct thrum_unit **made) {
+static int make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, struct worker *solo,
+                      struct thrum_unit **made) {
     struct worker *worker = enter();
     struct thrum_unit *unit = NULL;
     int error = 0;
@@ -313,9 +348,26 @@ static int make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, 
             unit_free(worker, unit);
         else
             prepare(unit);
+        if (error == 0 && solo != NULL)
+            begin_solo(unit, solo);
     }
     leave();
     *made = unit;
+    return error;
+}
+
+/* As make_later. */
+static int make_later_solo(const thrum_attr_t *attr, void *(*fn)(void *), void *arg,
+                           struct thrum_unit **made) {
+    struct worker *solo;
+    if (worker_here() == NULL && !load_acquire(&runtime.open)) /* pairs with the runtime's start */
+        return ESRCH;
+    int error = solo_make(&solo);
+    if (error != 0)
+        return error;
+    error = make_later(attr, fn, arg, solo, made);
+    if (error != 0)
+        solo_unmake(solo);
     return error;
 }
 
@@ -325,11 +377,13 @@ int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg, st
     for (int error;;) {
         void *(*own_fn)(void *) = fn;
         void *own_arg = arg;
-        bool is_own = attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr));
-        if (is_own && (error = own_make(&own_fn, &own_arg)) != 0)
+        bool has_block = attr == NULL ? own_is_default : is_to_have_block(attributes_of(attr));
+        bool is_solo = attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_OWN_KTHREAD;
+        if (has_block && (error = own_make(&own_fn, &own_arg)) != 0)
             return error;
-        error = make_later(attr, own_fn, own_arg, made);
-        if (error != 0 && is_own)
+        error = is_solo ? make_later_solo(attr, own_fn, own_arg, made)
+                        : make_later(attr, own_fn, own_arg, NULL, made);
+        if (error != 0 && has_block)
             own_unmake(own_arg);
         if (error != ESRCH || (error = scheduler_start_default()) != 0)
             return error;
@@ -407,14 +461,17 @@ int thrum_spawn(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), 
     return 0;
 }
 
-/* It keeps its mode. */
+/* It keeps its mode, and gets a kernel thread of its own again. */
 int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
     int error = fn == NULL ? EINVAL : handle_check(unit);
     if (error != 0)
         return error;
-    bool is_own =
-        load_relaxed(&unit->kind) != UNIT_TASKLET && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
-    error = is_own ? own_make(&fn, &arg) : 0;
+    struct worker *solo = NULL;
+    bool is_tasklet = load_relaxed(&unit->kind) == UNIT_TASKLET;
+    bool is_own = !is_tasklet && own_is_wanted((enum thrum_preempt_mode)unit->preempt);
+    error = !is_tasklet && unit->begins_solo ? solo_make(&solo) : 0;
+    if (error == 0 && is_own && (error = own_make(&fn, &arg)) != 0 && solo != NULL)
+        solo_unmake(solo);
     if (error != 0)
         return error;
     struct worker *worker = enter();
@@ -437,10 +494,14 @@ int thrum_revive(thrum_t unit, void *(*fn)(void *), void *arg) {
         if (unit->stack_class == STACK_CLASS_USER)
             announce_user_stack(unit);
         store_relaxed(&unit->join, JOIN_NONE);
+        if (solo != NULL)
+            begin_solo(unit, solo);
         enqueue(worker, unit);
     }
     leave();
     if (error != 0 && is_own)
         own_unmake(arg);
+    if (error != 0 && solo != NULL)
+        solo_unmake(solo);
     return error;
 }

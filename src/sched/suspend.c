@@ -129,8 +129,7 @@ bool unit_follow(struct worker *worker, const struct thrum_unit *self, struct th
 INSIDE static bool can_be_followed(const struct worker *worker) {
     if (worker == NULL || is_in_region())
         return false;
-    uint8_t kind = load_relaxed(&worker->current->kind);
-    return kind != UNIT_LOOP && kind != UNIT_TASKLET;
+    return load_relaxed(&worker->current->kind) < UNIT_TASKLET;
 }
 
 /* It was suspended, and runs next in the place of the caller's unit. */

@@ -62,6 +62,10 @@ INSIDE static void due(struct worker *worker, struct timer *timer) {
 /* Without memory for the tasklet it is tried again when there is some. */
 INSIDE static void arm(struct worker *worker) {
     uint32_t surplus = load_relaxed(&depot_surplus);
+    if (worker_for_timers(worker) == NULL) {
+        trim_tell();
+        return;
+    }
     /* Pairs with run's store and cas, and the depot's. */
     if (!(surplus & 1) || !cas_acq_rel(&depot_surplus, &surplus, DEPOT_ARMED))
         return;

@@ -45,6 +45,7 @@ struct thrum_unit;
 struct worker;
 struct thrum_pool;
 
+/* A unit of a kind before UNIT_TASKLET may give way to another on its worker. */
 enum unit_kind {
     UNIT_FREE, /* unused; what new memory says */
     UNIT_ULT,
@@ -53,6 +54,7 @@ enum unit_kind {
     UNIT_TASKLET, /* runs to its end on whatever stack there is */
     UNIT_LOOP,
     UNIT_EXTERNAL,
+    UNIT_SOLO, /* a ULT that has a kernel thread of its own (runtime/solo.h) */
 };
 
 #define UNIT_ON_CPU NULL
@@ -91,11 +93,12 @@ struct thrum_unit {
     bool cancellable : 1;   /* r/o */
     bool measured : 1;      /* its stack must begin untouched; r/o */
     bool cancels_locks : 1; /* besides `cancellable`: also where it waits for a lock; r/o */
-    uint8_t unused : 5;     /* 0: so all eight bytes are known (unit_is_plain) */
+    bool begins_solo : 1;   /* THRUM_SPAWN_OWN_KTHREAD; r/o */
+    uint8_t unused : 4;     /* 0: so all eight bytes are known (unit_is_plain) */
     bool at_cancel_point;   /* its next wait may be ended by thrum_cancel (cancel.h); its own */
     uint8_t stack_class;    /* r/o while it has a stack; the last of unit_is_plain's eight bytes */
     /* --- second cache line: not touched by spawn, switch and join --- */
-    struct worker *bound;       /* UNIT_BOUND: to this one */
+    struct worker *bound;       /* UNIT_BOUND, UNIT_SOLO: to this one */
     struct unit_values *values; /* keys.c */
     uint32_t permit;            /* suspend.c */
     union {

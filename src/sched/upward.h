@@ -98,6 +98,16 @@ INSIDE void own_leave(struct worker *worker, struct thrum_unit *self, struct own
 /* The argument of the present unit's function. */
 void *own_argument(const struct thrum_unit *self);
 
+/* --- threads with a kernel thread of their own: runtime/solo.c ------------------------------------------ */
+
+/* A kernel thread that waits for its unit (unit_set_solo). 0 or EAGAIN. */
+NOT_INSIDE int solo_make(struct worker **made);
+/* No unit comes, after all. */
+NOT_INSIDE void solo_unmake(struct worker *solo);
+
+/* The caller's function has returned, and it may have a kernel thread of its own: leaves that. */
+NOT_INSIDE void solo_end(struct thrum_unit *self);
+
 /* --- the default runtime: runtime/init.c -------------------------------------------------------------- */
 
 /* Starts a runtime where there is none. 0 or an errno. */

@@ -18,8 +18,11 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
     /* Pairs with the stores of unit_set_pool and move (migrate.c). */
     struct thrum_pool *pool =
         place == UNIT_POOLED || place == UNIT_TASKLET ? load_acquire(&unit->pool) : NULL;
-    if (place == UNIT_EXTERNAL) {
-        unit_wake_external(unit);
+    if (__builtin_expect(place >= UNIT_EXTERNAL, 0)) {
+        if (place == UNIT_EXTERNAL)
+            unit_wake_external(unit);
+        else
+            solo_wake(load_relaxed(&unit->bound)); /* unit_place has acquired it */
     } else if (place == UNIT_BOUND && __builtin_expect(unit->is_primary, 0) &&
                (pool = load_acquire(&unit->pool)) != NULL) { // NOLINT(bugprone-branch-clone)
         pool_push(pool, unit); /* a front end's (front.h), which sees that it runs at home */

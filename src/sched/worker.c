@@ -18,6 +18,18 @@ int worker_init(struct worker *worker, uint32_t id) {
     return error;
 }
 
+/* What its unit wakes goes where all workers look: its deque has no room. No pick of its own finds anything. */
+void worker_init_solo(struct worker *worker) {
+    worker->id = WORKER_SOLO_ID;
+    worker->aside = &worker->base;
+    worker->base.kind = UNIT_LOOP;
+    timers_init(&worker->timers);
+    worker_ready(worker);
+    worker->until_slow = 1;
+    worker->has_scheduler = true;
+    store_relaxed(&worker->stay, WORKER_SOLO);
+}
+
 void worker_ready(struct worker *worker) {
     worker->until_slow = FAIR_EVERY;
     fair_init(&worker->fair);

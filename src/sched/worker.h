@@ -38,12 +38,13 @@ struct thrum_sched;
 
 /* OPEN -> CLOSED -> LEAVING by the thread that stops it, or back to OPEN if threads are bound to it. LEAVING ->
  * CLOSED -> OPEN by the creator of a new worker in the slot, or back to LEAVING without a kernel thread for it.
- * RELIEVES from its beginning. One at a time (runtime/workers.h). */
+ * RELIEVES and SOLO from its beginning. One at a time (runtime/workers.h). */
 enum worker_stay {
     WORKER_OPEN,
     WORKER_CLOSED,   /* no thread can be bound to it */
     WORKER_LEAVING,  /* it is on its way out, or gone; no scheduler is wanted any more */
     WORKER_RELIEVES, /* none that others see: it is there for those that are stuck (preempt/relief.c) */
+    WORKER_SOLO,     /* it runs one unit only, and is in no slot (runtime/solo.h) */
 };
 
 struct worker {
@@ -108,9 +109,21 @@ struct worker {
     struct tcb home; /* its kernel thread's own */
     struct fair fair;
     struct tick tick;
+    /* WORKER_SOLO. Written by its unit before it is first woken there, or on this kernel thread. */
+    struct {
+        struct thrum_unit *unit; /* NULL: none comes */
+        struct worker *bound;    /* the unit's place before, to which it returns (migrate.c) */
+        uint8_t kind;            /* likewise */
+        bool is_left;            /* the unit has left, or none comes: the loop ends */
+        uint32_t wake;           /* futex: external.c */
+        uint32_t depth;          /* how often it has been locked */
+        struct timer *timer;     /* of the present wait; NULL: none */
+    } solo;
 };
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
+
+#define WORKER_SOLO_ID WORKERS_MAX /* `id` of all solo workers */
 
 _Static_assert(offsetof(struct worker, aside) == 0, "context.S");
 
@@ -126,12 +139,13 @@ extern struct runtime {
     /* Timers of one that was stopped may be left. Set by exchanges, which pair with the loads and the exchange of 0: a store
      * would hide from these what an earlier setter has left. */
     uint32_t orphans;
-    uint32_t nodes;               /* r/o: of NUMA */
-    uint8_t node_of[WORKERS_MAX]; /* where each began its last search; by the worker itself */
-    bool fenced;                  /* r/o: no membarrier */
-    bool externals_look;          /* r/o: an external kernel thread looks for a moment before it sleeps */
-    uint32_t stopping;  /* workers_stop's store pairs with the loads of workers that are about to park */
-    struct fifo shared; /* from outside, and what rings could not take */
+    uint32_t nodes; /* r/o: of NUMA */
+    uint8_t node_of[WORKERS_MAX +
+                    1]; /* where each began its last search; by the worker itself; the last: WORKER_SOLO_ID */
+    bool fenced;        /* r/o: no membarrier */
+    bool externals_look; /* r/o: an external kernel thread looks for a moment before it sleeps */
+    uint32_t stopping;   /* workers_stop's store pairs with the loads of workers that are about to park */
+    struct fifo shared;  /* from outside, and what rings could not take */
     struct idle idle;
     struct thrum_unit primary; /* what ran on the thread that called thrum_init */
 } runtime;
@@ -322,6 +336,10 @@ static inline int handle_check(const struct thrum_unit *unit) {
 /* external.c. The unit is one that stands for an external kernel thread. */
 INSIDE void unit_wake_external(struct thrum_unit *unit);
 
+/* external.c. Wakes a solo worker, by any thread; waits, by itself on its loop, until its unit is woken. */
+INSIDE void solo_wake(struct worker *solo);
+INSIDE void solo_wait(struct worker *self);
+
 /* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). */
 INSIDE struct thrum_unit *unit_external(void);
 
@@ -394,6 +412,12 @@ INSIDE static inline void unit_wake(struct worker *worker, struct thrum_unit *un
 
 /* A new one: it runs there only. False: there is no such worker, or it is about to leave. */
 bool unit_bind(struct thrum_unit *unit, uint32_t worker);
+/* migrate.c. The unit, which is the caller or has not begun, runs on this solo worker only; its wakers find it there. And no
+ * longer: the caller has its former place, where no thread has enqueued it. */
+INSIDE void unit_set_solo(struct thrum_unit *unit, struct worker *solo);
+INSIDE void unit_unset_solo(struct thrum_unit *self);
+/* migrate.c. The caller moves to the place that it was given. Inside, on the worker there when it returns. */
+INSIDE void unit_move(struct worker *worker, struct thrum_unit *self);
 /* migrate.c's, in a child of fork. */
 void migrate_fork_child(void);
 
@@ -405,6 +429,8 @@ bool unit_take_suspended(struct thrum_unit *unit);
 /* 0 or ENOMEM. */
 int worker_init(struct worker *worker, uint32_t id);
 void worker_destroy(struct worker *worker);
+/* A solo one: there is nothing to destroy. */
+void worker_init_solo(struct worker *worker);
 
 /* CLOSED: before it runs, again when it had been stopped. OPEN: when it is certain that it runs. LEAVING: without it,
  * or now. */
@@ -432,6 +458,16 @@ static inline bool worker_is_leaving(const struct worker *worker) {
 
 static inline bool worker_relieves(const struct worker *worker) {
     return load_relaxed(&worker->stay) == WORKER_RELIEVES;
+}
+
+static inline bool worker_is_solo(const struct worker *worker) {
+    return load_relaxed(&worker->stay) == WORKER_SOLO;
+}
+
+/* The caller's, for timer_start(): NULL where the caller is external or has a kernel thread of its own. No other thread would
+ * fire what is in the store of a solo worker. */
+static inline struct worker *worker_for_timers(struct worker *worker) {
+    return worker != NULL && !worker_is_solo(worker) ? worker : NULL;
 }
 
 /* Its loop must do something else than run units: it is stopped, or another scheduler is wanted. */

@@ -38,8 +38,7 @@ struct thrum_unit *unit_pick_for_yield(struct worker *worker, struct thrum_unit 
 
 /* Not in a region: the count of these belongs to the kernel thread. */
 INSIDE static __attribute__((noinline)) void yield_any(struct worker *worker) {
-    if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) != UNIT_LOOP &&
-        load_relaxed(&worker->current->kind) != UNIT_TASKLET) {
+    if (worker != NULL && !is_in_region() && load_relaxed(&worker->current->kind) < UNIT_TASKLET) {
         struct thrum_unit *self = worker->current, *next = unit_pick_for_yield(worker, self, false);
         if (next != NULL) {
             unit_announce(self);

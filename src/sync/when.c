@@ -158,11 +158,11 @@ INSIDE static void list_alone(struct worker *worker, struct when *when, struct m
     unit_wake(worker, when->wait.unit);
 }
 
-/* External kernel threads have no store of timers. */
+/* External kernel threads have no store of timers, nor have threads with a kernel thread of their own. */
 INSIDE static int start_timer(struct worker *worker, struct when *when) {
     if (when->deadline == TIMER_NEVER)
         return 0;
-    if (worker == NULL)
+    if (worker_for_timers(worker) == NULL)
         return ENOTSUP;
     when->timer = (struct timer){.deadline = when->deadline, .fire = time_out};
     when->has_timer = true;

@@ -40,6 +40,8 @@ class attributes {
     }
     /* thrum_stack_used is exact to a page. */
     attributes &measured() { return add(THRUM_SPAWN_MEASURED); }
+    /* It runs on a kernel thread of its own, which runs no other thread, as if it began with thrum_kthread_lock. */
+    attributes &own_kthread() { return add(THRUM_SPAWN_OWN_KTHREAD); }
     /* Whether it is preempted, and what it keeps then (<thrum/preempt.h>). */
     attributes &preempt(thrum_preempt_mode mode) {
         detail::check(thrum_attr_set_preempt(&native_, mode), "thrum::attributes::preempt", "no such mode");

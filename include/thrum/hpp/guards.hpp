@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Regions of the calling thread that end with a block, blocking calls, and calls at a time.
+/* Regions of the calling thread that end with a block, kernel threads of its own, blocking calls, and calls at a time.
  *
  *     static int counter;
  *     {
  *         const thrum::no_preempt region; // no other thread runs on this worker meanwhile; nothing here may wait
  *         counter++;
+ *     }
+ *     {
+ *         const thrum::own_kthread here; // one kernel thread, which runs no other thread, until the block ends
+ *         thrum::this_thread::sleep_for(std::chrono::milliseconds(1));
  *     }
  *     const int answer = thrum::blocking([] { return std::getchar(); }); // on a kernel thread kept for such calls
  *     const std::optional<int> soon = thrum::blocking_for(std::chrono::seconds(1), [] { return std::getchar(); });
@@ -44,6 +48,23 @@ class [[nodiscard]] no_preempt {
 class [[nodiscard]] no_cancel {
   private:
     detail::uncancelled region_;
+};
+
+/* thrum_kthread_lock and _unlock: the caller runs on a kernel thread of its own inside. Regions nest; outside of them it must not
+ * use what it had of that kernel thread. Throws std::system_error with thrum_kthread_lock's errors. A thread can have one from
+ * its beginning: attributes::own_kthread(). */
+class [[nodiscard]] own_kthread {
+  public:
+    own_kthread() {
+        static constexpr detail::reason reasons[] = {
+            {EAGAIN, "no kernel thread, no memory or no key is available"},
+            {EPERM, "a tasklet, a scheduler and the thread that called thrum_init cannot have one, nor is it "
+                    "made in a region without preemption"},
+        };
+        detail::check(thrum_kthread_lock(), "thrum::own_kthread", reasons);
+    }
+    own_kthread(const own_kthread &) = delete;
+    ~own_kthread() { thrum_kthread_unlock(); }
 };
 
 /* Calls f() by thrum_blocking, and returns what it returns or throws what it throws. Throws std::system_error: EAGAIN no kernel

@@ -74,6 +74,8 @@ bool deque_push_slow(struct deque *deque, struct thrum_unit *unit) {
     /* Pairs with the cas of a thief: it has read its slot. */
     int64_t tail = load_relaxed(&deque->tail), head = load_acquire(&deque->head);
     struct deque_ring *ring = deque->ring;
+    if (ring == NULL) /* a solo worker's, which has no room */
+        return false;
     if (tail - head > ring->mask) {
         struct deque_ring *larger = larger_ring(ring);
         if (larger == NULL)

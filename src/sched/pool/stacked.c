@@ -163,7 +163,7 @@ static void *run_stacked(void *arg) {
 int thrum_sched_spawn(thrum_t *thread, const thrum_attr_t *attr, thrum_sched_t sched) {
     if (is_null(sched))
         return EINVAL;
-    if (attr != NULL && attributes_of(attr)->flags & THRUM_SPAWN_TASKLET)
+    if (attr != NULL && attributes_of(attr)->flags & (THRUM_SPAWN_TASKLET | THRUM_SPAWN_OWN_KTHREAD))
         return EINVAL;
     if (!scheduler_claim(sched))
         return EBUSY;

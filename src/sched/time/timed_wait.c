@@ -53,10 +53,13 @@ void unit_block_timed(struct worker *worker, struct timed_wait *timed_wait) {
         }
         is_point = has_timer = false; /* another thread is about to wake us */
     }
-    if (has_timer)
+    bool is_solo = worker_is_solo(worker);
+    if (has_timer && is_solo)
+        worker->solo.timer = &timed_wait->timer; /* which its loop waits for itself */
+    else if (has_timer)
         timer_start(worker, &timed_wait->timer);
     unit_block(worker, self);
-    if (has_timer)
+    if (has_timer && !is_solo)
         timer_stop(worker_here(), &timed_wait->timer);
     if (is_point)
         cancel_unwatch(self);

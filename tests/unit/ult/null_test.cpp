@@ -244,6 +244,8 @@ const std::set<std::string> &takes_none() {
                                                 "thrum_fini",
                                                 "thrum_image",
                                                 "thrum_init",
+                                                "thrum_kthread_lock",
+                                                "thrum_kthread_unlock",
                                                 "thrum_key_delete",
                                                 "thrum_key_get",
                                                 "thrum_key_set",
