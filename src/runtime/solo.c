@@ -89,11 +89,12 @@ static void unlist(struct solo *solo) {
 
 /* --- the kernel thread -------------------------------------------------------------------------------- */
 
-/* Its last act. A unit that has not left, as the runtime ends, may still be woken there. */
+/* Its last act. A unit that has not left, as the runtime ends, may still be woken there. Whether it has is asked under the lock:
+ * solo_unmake says so before its last access. */
 static void end(struct solo *solo) {
-    bool is_left = solo->worker.solo.is_left;
     enter();
     lock_acquire(&solos.lock);
+    bool is_left = load_relaxed(&solo->worker.solo.is_left);
     bool one_ended = solos.one_ended, stopping = solos.stopping;
     pthread_t ended = solos.ended;
     solos.one_ended = true;
@@ -113,7 +114,7 @@ static void end(struct solo *solo) {
 
 /* The kernel thread has nothing of the unit any more. */
 static void hand_over(struct solo *solo) {
-    struct thrum_unit *unit = solo->worker.solo.is_left ? solo->worker.solo.unit : NULL;
+    struct thrum_unit *unit = load_relaxed(&solo->worker.solo.is_left) ? solo->worker.solo.unit : NULL;
     if (unit != NULL) {
         enter();
         unit_wake_elsewhere(NULL, unit);
@@ -131,7 +132,8 @@ static void at_end(void *arg) {
 }
 
 static bool is_over(const struct worker *worker) {
-    return worker->solo.is_left || load_acquire(&runtime.stopping); /* pairs with workers_stop */
+    /* Pairs with workers_stop. */
+    return load_relaxed(&worker->solo.is_left) || load_acquire(&runtime.stopping);
 }
 
 INSIDE static void run(struct worker *worker) {
@@ -177,10 +179,13 @@ int solo_make(struct worker **made) {
     return error;
 }
 
+/* Under the lock: its kernel thread, which may see at once that it is left, frees it later. */
 void solo_unmake(struct worker *solo) {
-    solo->solo.is_left = true;
     enter();
+    lock_acquire(&solos.lock);
+    store_relaxed(&solo->solo.is_left, true);
     solo_wake(solo);
+    lock_release(&solos.lock);
     leave();
 }
 
@@ -188,7 +193,7 @@ void solo_unmake(struct worker *solo) {
 INSIDE static void leave_solo(struct worker *worker) {
     struct thrum_unit *self = worker->current;
     unit_unset_solo(self);
-    worker->solo.is_left = true;
+    store_relaxed(&worker->solo.is_left, true);
     unit_announce(self);
     switch_as(worker, self, worker->loop, THRUM_TRACE_MOVE);
 }
@@ -280,8 +285,11 @@ void solos_delete(void) {
     solos.stopping = false;
 }
 
-/* The caller may stand on what one of them has: nothing is unmapped. */
+/* The caller may stand on what one of them has: nothing is unmapped. It may be one of them, whose destructors run: its unit is
+ * not in this process. */
 void solos_fork_child(void) {
+    if (solos.has_key)
+        pthread_setspecific(solos.key, NULL);
     lock_reset(&solos.lock);
     solos.newest = NULL;
     store_relaxed(&solos.count, 0);

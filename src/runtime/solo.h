@@ -23,8 +23,11 @@
  *   5. The destructor of a key of ours comes after them. It enqueues the unit at its place, and frees the worker. So thrum_join of
  *      the thread returns after all destructors.
  *
+ * If no unit comes after all (solo_unmake), steps 4 and 5 follow step 1, without a unit.
+ *
  * Reclamation. A waker's last access is its exchange of the word, before the unit continues; a futex call may follow, as in
- * external.c. So the worker is not used when the unit has left it, and its kernel thread frees it. At the end of the runtime units
+ * external.c. So the worker is not used when the unit has left it, and its kernel thread frees it. Where no unit comes its maker
+ * says so and wakes the kernel thread under one lock, which that takes before it frees. At the end of the runtime units
  * that wait are lost, and may be woken still, by a blocking call that returns. A worker that its unit has not left is therefore
  * freed by solos_delete alone.
  *

@@ -109,7 +109,8 @@ struct worker {
     struct tcb home; /* its kernel thread's own */
     struct fair fair;
     struct tick tick;
-    /* WORKER_SOLO. Written by its unit before it is first woken there, or on this kernel thread. */
+    /* WORKER_SOLO. Written by its unit before it is first woken there, or on this kernel thread; `is_left` also where no unit
+     * comes, by the thread that made it (solo.c). */
     struct {
         struct thrum_unit *unit; /* NULL: none comes */
         struct worker *bound;    /* the unit's place before, to which it returns (migrate.c) */

@@ -4,20 +4,27 @@
  * what is covered and what is left out.
  *
  * The unit begins on an ordinary worker, of which there are as many as `ordinary` processes. It locks and waits up to WAITS times,
- * and unlocks, ROUNDS times. `kernel`s are the kernel threads that it gets, one each round. A waker wakes the unit where it stands,
- * with the place that it reads; its call of futex_wake may come much later. A wait may be ended by a timer instead, which the kernel
- * thread fires itself. A stopper ends the runtime at any time.
+ * and unlocks, ROUNDS times. `kernel`s are the kernel threads that it gets, one each round. A waker wakes the unit where it
+ * stands, with the place that it reads; its call of futex_wake may come much later. A wait may be ended by a timer instead, which
+ * the kernel thread fires itself. A stopper ends the runtime at any time, and frees what is left when all kernel threads have
+ * ended.
+ *
+ * With -DMAKERS=1 `maker` creates one kernel thread more for a unit that turns out to be impossible, and gives it back
+ * (solo_unmake). It runs where solos_stop waits for it: on a worker, or on another kernel thread of this kind.
  *
  * `sp` is false while the unit's registers are not saved: a resumer waits for that.
  *
- * Checked: the unit runs on one process at a time, and locked only on its kernel thread; each wake-up ends one wait; no thread uses
- * a worker's memory that is free; without a stop the unit comes to its end; with one each kernel thread ends.
+ * Checked: the unit runs on one process at a time, and locked only on its kernel thread; each wake-up ends one wait; no thread
+ * uses a worker's memory that is free, and none frees it twice; without a stop the unit comes to its end; with one each kernel
+ * thread ends.
  *
  * Each -D<VARIANT> leaves out one thing that the protocol needs. The search must then fail:
  *   UNLOCK_ENQUEUES  the unit that unlocks enqueues itself, as one that migrates does, and its kernel thread goes on
  *   RUNS_LATE        the loop stores RUNS before it waits, when wakers may have found the unit
  *   NO_RECHECK       the loop does not ask again, after a wake-up, whether the runtime stops
  *   FREES_ALL        at the end of the runtime, too, the kernel thread frees the worker
+ *   UNMAKE_UNLOCKED  solo_unmake says that no unit comes, and wakes the kernel thread, without the lock
+ *   WAITS_FIRST      likewise, and the kernel thread asks for that after its first wait only
  *   FIRES_BLIND      a timer that has gone off wakes the unit, whether a waker has it or not
  *   NO_SP            a resumer does not wait until the unit has left the other kernel thread
  */
@@ -27,6 +34,9 @@
 #ifndef WAITS
 #define WAITS 2
 #endif
+#ifndef MAKERS
+#define MAKERS 0 /* or 1: there is a `maker` */
+#endif
 
 #define RUNS   0
 #define WOKEN  1
@@ -34,9 +44,22 @@
 
 #define ANYWHERE 255
 
-byte word[ROUNDS];   /* a solo worker's futex word */
-bool asleep[ROUNDS]; /* its kernel thread sleeps on it */
-bool made[ROUNDS], freed[ROUNDS], over[ROUNDS], is_left[ROUNDS], timed[ROUNDS];
+#define UNMADE ROUNDS /* the worker of `maker` */
+#define SOLOS  (ROUNDS + MAKERS)
+
+byte word[SOLOS];   /* a solo worker's futex word */
+bool asleep[SOLOS]; /* its kernel thread sleeps on it */
+bool made[SOLOS], freed[SOLOS], over[SOLOS], is_left[SOLOS], timed[SOLOS];
+bool held;            /* solos.lock */
+byte makers = MAKERS; /* processes `maker` that have not ended */
+
+inline lock() { atomic { !held -> held = true } }
+inline unlock() { held = false }
+
+/* munmap */
+inline free(n) {
+    atomic { assert(!freed[n]); freed[n] = true }
+}
 
 byte place = ANYWHERE; /* where a waker puts the unit: the number of its solo worker */
 bool queued = true;    /* it is in the queue of all workers */
@@ -122,18 +145,25 @@ end_look:
 /* Its main function. `me` is the number of the round. */
 proctype kernel(byte me) {
     byte before, to = ANYWHERE;
-    bool is_timed;
+    bool is_timed, left;
 
     if
     :: made[me]
-    :: atomic { !made[me] && workers == 0 -> goto done } /* it is never created */
+    :: atomic { !made[me] && workers == 0 && makers == 0 -> goto done } /* it is never created */
     fi;
 
+#ifdef WAITS_FIRST
+    if
+    :: stopping -> goto leave
+    :: else -> goto wait
+    fi;
+#endif
 loop:
     if
     :: is_left[me] || stopping -> goto leave
     :: else
     fi;
+wait:
 
     /* solo_wait */
 #ifdef RUNS_LATE
@@ -206,7 +236,7 @@ sleep:
 leave:
     /* hand_over */
     if
-    :: is_left[me] ->
+    :: is_left[me] && me != UNMADE ->
 #ifndef UNLOCK_ENQUEUES
         atomic { assert(place == ANYWHERE && !queued); queued = true };
 #else
@@ -216,10 +246,17 @@ leave:
         :: else
         fi;
 #endif
-        freed[me] = true
-    :: !is_left[me] ->
+    :: else
+    fi;
+    /* end */
+    lock();
+    left = is_left[me];
+    unlock();
+    if
+    :: left -> free(me)
+    :: !left ->
 #ifdef FREES_ALL
-        freed[me] = true
+        free(me)
 #else
         skip
 #endif
@@ -241,7 +278,26 @@ end_look:
     od
 }
 
-/* workers_stop and solos_stop. A waker may come later still. */
+#if MAKERS
+/* A make_later_solo() that fails. */
+proctype maker() {
+    byte before;
+
+    made[UNMADE] = true;
+    /* solo_unmake */
+#if !defined(UNMAKE_UNLOCKED) && !defined(WAITS_FIRST)
+    lock();
+#endif
+    is_left[UNMADE] = true;
+    set_woken(UNMADE);
+#if !defined(UNMAKE_UNLOCKED) && !defined(WAITS_FIRST)
+    unlock();
+#endif
+    makers--
+}
+#endif
+
+/* workers_stop, solos_stop and solos_delete. A waker may come later still. */
 proctype stopper() {
     byte before, n;
 
@@ -251,9 +307,10 @@ proctype stopper() {
     fi;
     workers == 0;
     n = 0;
+    lock(); /* of the list, from which a kernel thread takes itself before it frees */
     do
-    :: n < ROUNDS ->
-        if /* under the lock of the list, from which a kernel thread takes itself before it frees */
+    :: n < SOLOS ->
+        if
         :: atomic { made[n] && !freed[n] -> before = word[n]; word[n] = WOKEN };
             if
             :: before == SLEEPS -> asleep[n] = false
@@ -263,13 +320,24 @@ proctype stopper() {
         :: !made[n] || freed[n]
         fi;
         n++
-    :: n == ROUNDS -> break
+    :: n == SOLOS -> break
     od;
+    unlock();
+#if MAKERS
+    makers == 0;
+#endif
     n = 0;
     do /* all that there are have ended */
-    :: n < ROUNDS -> (!made[n] || over[n]); n++
-    :: n == ROUNDS -> break
+    :: n < SOLOS -> (!made[n] || over[n]); n++
+    :: n == SOLOS -> break
     od;
+#if MAKERS
+    /* Of the others a waker may still have the unit: that a blocking call has returned is asked before. */
+    if
+    :: !freed[UNMADE] -> free(UNMADE)
+    :: freed[UNMADE]
+    fi;
+#endif
 done:
     skip
 }
@@ -283,6 +351,10 @@ init {
         for (n : 0 .. ROUNDS - 1) {
             run kernel(n)
         }
+#if MAKERS
+        run kernel(UNMADE);
+        run maker();
+#endif
         run waker();
         run stopper()
     }

@@ -19,6 +19,7 @@
 
 Faults faults;
 std::atomic<unsigned> faults_threads{UINT32_MAX};
+std::atomic<void (*)()> before_solo_wake{nullptr};
 
 static bool take_one(std::atomic<int> &count) {
     int left = count.load();
@@ -36,6 +37,7 @@ void faults_clear() {
     for (Failing *one : {&faults.mmap, &faults.guard, &faults.mprotect, &faults.create})
         one->after(0, 0, 0);
     faults_threads = UINT32_MAX;
+    before_solo_wake = nullptr;
 }
 
 extern "C" {
@@ -77,6 +79,14 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
                           void *arg) noexcept {
     int error = faults.create.strike();
     return error != 0 ? error : __real_pthread_create(thread, attr, fn, arg);
+}
+
+void __real_solo_wake(void *worker);
+void __wrap_solo_wake(void *worker);
+void __wrap_solo_wake(void *worker) {
+    if (void (*hook)() = before_solo_wake.exchange(nullptr))
+        hook();
+    __real_solo_wake(worker);
 }
 
 uint32_t __real_quota_threads();

@@ -26,4 +26,6 @@ extern Faults faults;
 // Not UINT32_MAX: the number of kernel threads of the process from which on the library makes no more
 // (quota_threads).
 extern std::atomic<unsigned> faults_threads;
+// Called once, before the next time that a thread's own kernel thread is woken (solo_wake). It must not wait for a thread.
+extern std::atomic<void (*)()> before_solo_wake;
 void faults_clear();

@@ -450,6 +450,48 @@ TEST_F(OwnKthreadPlain, IsGivenBackWhereTheThreadCannotBe) {
     EXPECT_EQ(thrum_fini(), 0);
 }
 
+// Long enough for a kernel thread that has been created to end.
+void doze() {
+    const timespec time{0, 30000000};
+    nanosleep(&time, nullptr);
+}
+
+// It sees that no thread comes before it has waited for one the first time, and its creator wakes it much later.
+TEST_F(OwnKthreadPlain, IsThereUntilItsCreatorHasGivenItBack) {
+    start();
+    thrum_attr_t attr = attr_own();
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 1000), 0);
+    const std::size_t before = threads_of_process();
+    before_solo_wake = doze;
+    EXPECT_EQ(thrum_spawn(&thread, &attr, nothing, nullptr), EINVAL);
+    EXPECT_EQ(before_solo_wake, nullptr); // doze was called
+    EXPECT_TRUE(eventually([before] { return threads_of_process() == before; }));
+    EXPECT_EQ(thrum_fini(), 0);
+}
+
+// The same where the runtime's end wakes it meanwhile.
+TEST_F(OwnKthreadPlain, IsGivenBackWhileTheRuntimeEnds) {
+    start();
+    static std::atomic<bool> dozes;
+    dozes = false;
+    const thrum_attr_t attr = attr_own();
+    const auto spawn = [](void *arg) -> void * {
+        thrum_attr_t impossible = attr_own();
+        thrum_t thread = nullptr;
+        EXPECT_EQ(thrum_attr_set_worker(&impossible, 1000), 0);
+        before_solo_wake = [] {
+            dozes = true;
+            doze();
+        };
+        EXPECT_EQ(thrum_spawn(&thread, &impossible, nothing, nullptr), EINVAL);
+        return arg;
+    };
+    ASSERT_EQ(thrum_spawn(nullptr, &attr, spawn, nullptr), 0);
+    EXPECT_TRUE(eventually([] { return dozes.load(); }));
+    EXPECT_EQ(thrum_fini(), 0);
+}
+
 TEST_F(OwnKthreadPlain, StartsTheDefaultRuntime) {
     EXPECT_EQ(in_child([] {
                   const thrum_attr_t attr = attr_own();
