@@ -92,7 +92,9 @@ int thrum_init(const struct thrum_config *config);
  * use; what wakes such a thread ends the process with a line. Pools are empty afterwards; destroy those with threads.
  *
  * A worker stops when the thread that it runs waits, yields or ends. So this call blocks while a thread computes without
- * doing any of these, for ever if the thread never does. No other kernel thread may be inside a call of this library
+ * doing any of these, for ever if the thread never does. Likewise for a thread with a kernel thread of its own
+ * (thrum_kthread_lock): this call blocks until that waits in this library or ends, also while it blocks in the kernel, and then
+ * until the destructors have run that its kernel thread has. No other kernel thread may be inside a call of this library
  * meanwhile.
  *
  * From: the thread that called thrum_init.
@@ -218,9 +220,9 @@ void thrum_attr_set_pool(thrum_attr_t *attr, thrum_pool_t pool);
  *
  * From: ULT, external.
  * Errors: EAGAIN no memory for a descriptor or a stack, no guard page left (vm.max_map_count), or in mode OWN_TLS or with
- * THRUM_SPAWN_OWN_KTHREAD no kernel thread; EINVAL `fn` is NULL, or `attr` names a worker that does not exist, names both a worker and a pool, has
- * something that a tasklet cannot have, or asks for preemption that the runtime does not have. The first call in a program
- * that never called thrum_init also has the errors of thrum_init.
+ * THRUM_SPAWN_OWN_KTHREAD no kernel thread; EINVAL `fn` is NULL, or `attr` names a worker that does not exist, names both a
+ * worker and a pool, has something that a tasklet cannot have, or asks for preemption that the runtime does not have. The first
+ * call in a program that never called thrum_init also has the errors of thrum_init.
  *
  * Running the child first, while its creator may be stolen, is after Frigo, Leiserson and Randall, "The Implementation of
  * the Cilk-5 Multithreaded Language", PLDI 1998. Tasklets are after Argobots. */
@@ -358,13 +360,12 @@ int thrum_set_cancel(int enabled);
  *
  * From: ULT, external. Errors: EINVAL there is no such worker, or pool; EBUSY it is bound to a worker, and so only itself may
  * move it; EPERM it is a tasklet, a scheduler, a thread with a kernel thread of its own, or the thread that called thrum_init,
- * which stays where it is. After
- * Argobots' ABT_thread_migrate_to_xstream and _to_pool. */
+ * which stays where it is. After Argobots' ABT_thread_migrate_to_xstream and _to_pool. */
 int thrum_migrate(thrum_t thread, unsigned worker);
 int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
 
-/* A kernel thread of its own for the caller: for what belongs to kernel threads and must stay the same between two calls. Examples
- * are an OpenGL context, a JVM's attachment, a garbage collector's roots, a CPU affinity, and a namespace.
+/* A kernel thread of its own for the caller: for what belongs to kernel threads and must stay the same between two calls.
+ * Examples are an OpenGL context, a JVM's attachment, a garbage collector's roots, a CPU affinity, and a namespace.
  *
  *     static void *render(void *arg) {
  *         int error = thrum_kthread_lock();
@@ -383,21 +384,30 @@ int thrum_migrate_to_pool(thrum_t thread, thrum_pool_t pool);
  * - The caller runs on one kernel thread, which runs no other ULT. gettid(), the affinity, the scheduling policy, the signal mask
  *   and all else that the kernel has per thread are the caller's alone. So are pthread_self() and thread-local variables; in mode
  *   OWN_TLS these are what they were before. Else the thread-locals are those of a new kernel thread.
- * - It may block in the kernel, or compute, without holding up another ULT: the workers run the others, as many as before. It is on
- *   no worker (thrum_worker_self is -1), and not preempted, as the kernel shares the CPUs among kernel threads. A timer that it
- *   starts, and a thread that it spawns, is a worker's.
+ * - It may block in the kernel, or compute, without holding up another ULT: the workers run the others, as many as before. It is
+ *   on no worker (thrum_worker_self is -1), and not preempted, as the kernel shares the CPUs among kernel threads. A timer that
+ *   it starts, and a thread that it spawns, is a worker's.
  * - All objects, joins and cancellation work between it and others. A wake-up costs what waking a kernel thread costs, some
  *   microseconds. thrum_yield does nothing.
  *
- * The kernel thread is new: with the affinity of the kernel thread that creates it, all signals but those of faults blocked as on
- * a worker. It ends when the caller leaves it, so nothing that was changed there reaches another thread. Destructors of its
- * thread-local variables and of its pthread_key_t values run first, there; thrum_self() is NULL in them. When thrum_kthread_unlock
- * returns, or the thread can be joined, they have run. The caller is then where it was before: on any worker, on the worker that
- * it is bound to, or in its pool. In between it cannot be moved (thrum_migrate: EPERM).
+ * The kernel thread is new: with the affinity of the kernel thread that creates it (with THRUM_BIND: of the process when the
+ * runtime started), and with all signals blocked but those of faults and of preemption, as on a worker. In between the caller
+ * cannot be moved (thrum_migrate: EPERM). Afterwards it is where it was before: on any worker, on the worker that it is bound to,
+ * or in its pool.
  *
- * On an external kernel thread both return 0 and do nothing: it has its own. The thread that called thrum_init has its own, too, but
- * its worker runs others there while it waits. A program whose main thread needs this calls thrum_acquire in place of thrum_init. In
- * a child of fork the caller is an external kernel thread.
+ * The kernel thread ends when the caller leaves it, so nothing that was changed there reaches another thread. As it ends it runs
+ * the destructors of its own thread-locals and pthread_key_t values; thrum_self() is NULL in them. thrum_kthread_unlock returns,
+ * and the thread can be joined, when it has run
+ * - those of C++ thread_local objects that were made before the unlock, and
+ * - those of pthread_key_t values, but not for values that these destructors set again and again: two rounds of them are waited
+ *   for. Without memory for a value of the library's own key none of them is.
+ * In mode OWN_TLS the thread-locals are the caller's: their destructors run at its end, before it can be joined, and not at the
+ * unlock. The kernel ends the kernel thread a little later: it may be seen in /proc, and have its namespaces, when these calls
+ * have returned.
+ *
+ * On an external kernel thread both return 0 and do nothing: it has its own. The thread that called thrum_init has its own, too,
+ * but its worker runs others there while it waits. A program whose main thread needs this calls thrum_acquire in place of
+ * thrum_init. In a child of fork the caller is an external kernel thread.
  *
  * From: ULT, external. Errors of thrum_kthread_lock: EAGAIN no kernel thread, no memory or no pthread_key_t available; EPERM the
  * caller is a tasklet, a scheduler, a thread of Argobots' interface, or the thread that called thrum_init, or is in a region

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads with a kernel thread of their own: by THRUM_SPAWN_OWN_KTHREAD from their beginning, by thrum_kthread_lock from there on.
+/* Threads with a kernel thread of their own: by THRUM_SPAWN_OWN_KTHREAD from their beginning, by thrum_kthread_lock from there
+ * on.
  *
  * Such a thread runs on a *solo* worker. It is a worker so that all that asks for the caller's unit finds it. Unlike the others it
  * is in no slot: no thief, timekeeper, monitor or count of workers sees it.
@@ -15,13 +16,13 @@
  * of libraries) reaches no other thread.
  *
  *   1. solo_make creates the kernel thread, which waits on the word.
- *   2. The unit gets its new place (unit_set_solo), and goes there as it would go to another worker: it announces itself, wakes the
- *      solo worker, and switches away. One that has not begun is woken there instead.
+ *   2. The unit gets its new place (unit_set_solo), and goes there as it would go to another worker: it announces itself, wakes
+ *      the solo worker, and switches away. One that has not begun is woken there instead.
  *   3. To leave, the unit takes its former place back, says so (is_left), and switches to the loop. It is in no queue yet.
  *   4. The kernel thread ends its loop and its function. Libc calls the destructors of its thread-locals. It is an external kernel
  *      thread then.
  *   5. The destructor of a key of ours comes after them. It enqueues the unit at its place, and frees the worker. So thrum_join of
- *      the thread returns after all destructors.
+ *      the thread returns after the destructors, but those of values that destructors set again and again.
  *
  * If no unit comes after all (solo_unmake), steps 4 and 5 follow step 1, without a unit.
  *

@@ -127,6 +127,8 @@ void trace_wake(struct worker *worker, const struct thrum_unit *unit) {
     if (!trace_is_on())
         return;
     bool is_new = load_relaxed(&unit->sp) == UNIT_NEW;
+    if (worker != NULL && worker_is_solo(worker))
+        worker = NULL; /* it has no ring */
     trace_unit(worker, unit, is_new ? THRUM_TRACE_SPAWN : THRUM_TRACE_WAKE,
                is_new ? (uint64_t)(uintptr_t)own_function(unit) : 0);
 }

@@ -141,9 +141,9 @@ extern struct runtime {
      * would hide from these what an earlier setter has left. */
     uint32_t orphans;
     uint32_t nodes; /* r/o: of NUMA */
-    uint8_t node_of[WORKERS_MAX +
-                    1]; /* where each began its last search; by the worker itself; the last: WORKER_SOLO_ID */
-    bool fenced;        /* r/o: no membarrier */
+    /* Where each began its last search; by the worker itself. The last: WORKER_SOLO_ID. */
+    uint8_t node_of[WORKERS_MAX + 1];
+    bool fenced;         /* r/o: no membarrier */
     bool externals_look; /* r/o: an external kernel thread looks for a moment before it sleeps */
     uint32_t stopping;   /* workers_stop's store pairs with the loads of workers that are about to park */
     struct fifo shared;  /* from outside, and what rings could not take */

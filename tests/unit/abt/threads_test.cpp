@@ -34,6 +34,30 @@ TEST_P(Threads, EachRunsOnce) {
     EXPECT_EQ(runs, 500);
 }
 
+// <thrum/thrum.h>: of what runs such threads each belongs to its stream.
+extern "C" int thrum_kthread_lock(void);
+extern "C" int thrum_kthread_unlock(void);
+
+TEST_P(Threads, HaveNoKernelThreadOfTheirOwn) {
+    EXPECT_EQ(thrum_kthread_lock(), EPERM); // the primary
+    int locked = 0, unlocked = 0;
+    auto body = [&] {
+        locked = thrum_kthread_lock();
+        unlocked = thrum_kthread_unlock();
+    };
+    for (std::size_t i = 0; i < 4; i++) {
+        locked = unlocked = 0;
+        ABT_thread thread = start(pool(i), body);
+        OK(ABT_thread_free(&thread));
+        EXPECT_EQ(locked, EPERM);
+        EXPECT_EQ(unlocked, EPERM);
+    }
+    locked = 0;
+    ABT_task task = start_task(pool(0), body);
+    OK(ABT_task_free(&task));
+    EXPECT_EQ(locked, EPERM);
+}
+
 TEST_P(Threads, TaskletsToo) {
     std::atomic<int> runs{0};
     auto body = [&] {

@@ -10,9 +10,17 @@
 #include <thread>
 #include <vector>
 
+#include <sys/syscall.h>
+#include <thrum/worker.h>
+#include <unistd.h>
+
 #include "hpp.hpp"
 
 namespace {
+
+long tid() {
+    return syscall(SYS_gettid);
+}
 
 int error_of(const std::function<void()> &call) {
     try {
@@ -53,6 +61,69 @@ TEST_P(HppGuards, RegionsEndWithTheirBlocks) {
     asked = true;
     victim.join();
     EXPECT_TRUE(after);
+}
+
+TEST_P(HppGuards, AKernelThreadOfItsOwnEndsWithTheBlock) {
+    EXPECT_EQ(error_of([] { const thrum::own_kthread here; }), EPERM); // the thread that called thrum_init
+    in_ult([] {
+        long own = 0;
+        {
+            const thrum::own_kthread here;
+            own = tid();
+            EXPECT_EQ(thrum_worker_self(), -1);
+            {
+                const thrum::own_kthread again;
+                thrum::this_thread::sleep_for(1us);
+                EXPECT_EQ(tid(), own);
+            }
+            thrum::this_thread::sleep_for(1us);
+            EXPECT_EQ(tid(), own);
+            EXPECT_EQ(thrum_worker_self(), -1);
+        }
+        EXPECT_NE(tid(), own);
+        EXPECT_GE(thrum_worker_self(), 0);
+        const thrum::no_preempt region;
+        EXPECT_EQ(error_of([] { const thrum::own_kthread here; }), EPERM);
+    });
+    External([] {
+        const long own = tid();
+        const thrum::own_kthread here;
+        EXPECT_EQ(tid(), own);
+    }).join();
+}
+
+TEST_P(HppGuards, AKernelThreadOfItsOwnEndsByUnwinding) {
+    in_ult([] {
+        EXPECT_THROW(
+            {
+                const thrum::own_kthread here;
+                throw std::runtime_error("within");
+            },
+            std::runtime_error);
+        EXPECT_GE(thrum_worker_self(), 0);
+    });
+    std::atomic<bool> begun{false};
+    std::atomic<int> after{-2};
+    thrum::thread victim(thrum::attributes().cancellable(), [&] {
+        struct Looks {
+            std::atomic<int> &at;
+            ~Looks() { at = thrum_worker_self(); }
+        } const looks{after};
+        const thrum::own_kthread here;
+        begun = true;
+        thrum::this_thread::sleep_for(1h);
+        ADD_FAILURE() << "was not ended";
+    });
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    EXPECT_EQ(thrum_cancel(victim.native_handle()), 0);
+    victim.join();
+    EXPECT_GE(after, 0);
+}
+
+TEST_P(HppGuards, AThreadMayBeginWithAKernelThreadOfItsOwn) {
+    int worker = 0;
+    thrum::thread(thrum::attributes().own_kthread(), [&] { worker = thrum_worker_self(); }).join();
+    EXPECT_EQ(worker, -1);
 }
 
 TEST_P(HppGuards, BlockingReturnsAndThrows) {

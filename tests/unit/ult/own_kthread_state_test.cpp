@@ -13,6 +13,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -85,8 +86,9 @@ TEST_P(OwnKthreadState, StateOfTheKernelIsItsOwn) {
     look();
 }
 
-std::atomic<pid_t> destroyed_on{0};
-std::atomic<bool> was_ult{false};
+// Not atomic: the destructors have run before the thread continues.
+pid_t destroyed_on;
+bool was_ult;
 
 struct Noting {
     Noting() = default;
@@ -373,6 +375,75 @@ TEST_P(OwnKthreadState, AChildOfItsForkIsExternal) {
             identity.expect_same();
         },
         &attr);
+}
+
+// A thread-local of its kernel thread's whose destructor forks. The kernel thread ends in the child, too, where the unit is not,
+// and the process with it.
+struct Forks {
+    Forks() = default;
+    Forks(const Forks &) = delete;
+    ~Forks() {
+        std::fflush(nullptr);
+        child = fork();
+        if (child == 0) {
+            sigset_t none; // the kernel thread blocks SIGALRM
+            sigemptyset(&none);
+            pthread_sigmask(SIG_SETMASK, &none, nullptr);
+            alarm(20);
+            std::atexit([] { _exit(uses_runtime()); });
+        }
+    }
+    static int uses_runtime() {
+        const thrum_config config{1, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}};
+        if (thrum_init(&config) != 0)
+            return 1;
+        const thrum_attr_t own = attr_own();
+        int worker = 0;
+        Light([&] { worker = thrum_worker_self(); }, &own).join();
+        return worker == -1 && thrum_fini() == 0 ? 0 : 2;
+    }
+    static inline pid_t child = -1;
+    int value = 0;
+};
+
+__attribute__((noinline)) void touch_forks() {
+    static thread_local Forks forks;
+    forks.value++;
+}
+
+TEST_P(OwnKthreadState, AChildOfItsDestructorsForkHasARuntimeOfItsOwn) {
+    if (keeps_locals() || has_foreign_mappings())
+        return; // it has no destructors there; the child of a tool has no threads
+    Forks::child = -1;
+    in_ult([] {
+        EXPECT_EQ(thrum_kthread_lock(), 0);
+        touch_forks();
+        EXPECT_EQ(thrum_kthread_unlock(), 0);
+    });
+    int status = -1;
+    EXPECT_EQ(waitpid(Forks::child, &status, 0), Forks::child);
+    EXPECT_EQ(status, 0);
+}
+
+// Libc asks each kernel thread by a signal, whatever block that runs on.
+TEST_P(OwnKthreadState, TakesPartInChangesOfIds) {
+    const thrum_attr_t attr = attr_own();
+    std::atomic<bool> computes{false}, over{false};
+    thrum_event_t never = THRUM_EVENT_INITIALIZER;
+    Light computing(
+        [&] {
+            const Identity identity;
+            computes = true;
+            while (!over) {
+            }
+            identity.expect_same();
+        },
+        &attr);
+    Light waiting([&] { thrum_event_wait(&never); }, &attr);
+    EXPECT_TRUE(eventually([&] { return computes.load(); }));
+    EXPECT_EQ(setgid(getgid()), 0);
+    over = true;
+    thrum_event_set(&never);
 }
 
 // As with any thread in whose child of fork its function returns.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads with a kernel thread of their own (thrum_kthread_lock, THRUM_SPAWN_OWN_KTHREAD): that it stays the same, that others run
-// meanwhile, and that they wait for each other.
+// Threads with a kernel thread of their own (thrum_kthread_lock, THRUM_SPAWN_OWN_KTHREAD): that it stays the same, that others
+// run meanwhile, and that they wait for each other.
 #include <errno.h>
 #include <thrum/pool.h>
 

@@ -176,6 +176,56 @@ TEST_P(Stacked, OneThatLeavesItsThreadsYields) {
 }
 
 // What is kept in its pool must be asked for again at once, always.
+// Of a pool that a thread serves, a thread leaves for a kernel thread of its own, and returns.
+TEST_P(Stacked, ItsThreadsMayLeaveForAKernelThreadOfTheirOwn) {
+    const PoolOf below(THRUM_POOL_FIFO), above(THRUM_POOL_FIFO);
+    const unsigned worker = workers() - 1;
+    const SchedOn on(worker, sched_of(THRUM_SCHED_FIRST, {below.pool}));
+    const thrum_attr_t attr = below.attr();
+    const OfOnePool stacked(above.pool, &attr);
+    std::atomic<int> others{0};
+    const auto leave = [&] {
+        for (int i = 0; i < 3; i++) {
+            EXPECT_EQ(thrum_worker_self(), static_cast<int>(worker));
+            EXPECT_EQ(thrum_kthread_lock(), 0);
+            EXPECT_EQ(thrum_worker_self(), -1);
+            const int before = others;
+            EXPECT_TRUE(eventually([&] { return others != before; })); // the scheduler runs them meanwhile
+            EXPECT_EQ(thrum_kthread_unlock(), 0);
+        }
+        EXPECT_EQ(thrum_worker_self(), static_cast<int>(worker));
+    };
+    std::atomic<bool> over{false};
+    Light other = stacked.spawn([&] {
+        while (!over) {
+            others++;
+            thrum_yield();
+        }
+    });
+    stacked.spawn(leave).join();
+    over = true;
+    other.join();
+}
+
+TEST_P(Stacked, HasNoKernelThreadOfItsOwn) {
+    const PoolOf pool(THRUM_POOL_FIFO);
+    std::atomic<int> error{0};
+    const auto run = [](thrum_sched_t, void *to) {
+        *static_cast<std::atomic<int> *>(to) = thrum_kthread_lock();
+    };
+    thrum_sched_t sched = nullptr;
+    thrum_t thread = nullptr;
+    ASSERT_EQ(thrum_sched_create_user(&sched, run, &error, &pool.pool, 1), 0);
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_OWN_KTHREAD), 0);
+    EXPECT_EQ(thrum_sched_spawn(&thread, &attr, sched), EINVAL);
+    ASSERT_EQ(thrum_sched_spawn(&thread, nullptr, sched), 0);
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    EXPECT_EQ(error, EPERM);
+    EXPECT_EQ(thrum_sched_destroy(sched), 0);
+}
+
 TEST_P(Stacked, IsCancelledWhereItNeverWaits) {
     std::atomic<bool> open{false};
     KeepingPool pool([&](uint64_t) { return open.load(); }, [](uint64_t) { return thrum_now(); });

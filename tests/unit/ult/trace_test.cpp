@@ -435,6 +435,27 @@ TEST_F(TraceFile, OfThreadsOutside) {
     EXPECT_EQ(outside.events.size(), static_cast<std::size_t>(kThreads));
 }
 
+TEST_F(TraceFile, OfAThreadWithAKernelThreadOfItsOwn) {
+    run(path(), nullptr, [] {
+        if (thrum_init(nullptr) != 0)
+            return 1;
+        thrum_attr_t attr;
+        thrum_attr_init(&attr);
+        thrum_attr_set_flags(&attr, THRUM_SPAWN_OWN_KTHREAD);
+        int wrong = -1;
+        Light([&] { wrong = some_threads(); }, &attr).join();
+        return wrong != 0 ? wrong : thrum_fini();
+    });
+    const std::vector<Section> sections = read_trace(path());
+    ASSERT_EQ(sections.size(), 1u);
+    const Ring &outside = sections[0].rings.back();
+    EXPECT_EQ(outside.head.worker, THRUM_TRACE_EXTERNAL);
+    std::size_t spawns = 0;
+    for (const thrum_trace_event &event : outside.events)
+        spawns += kind_of(event) == THRUM_TRACE_SPAWN;
+    EXPECT_EQ(spawns, static_cast<std::size_t>(kThreads));
+}
+
 // --- what goes wrong --------------------------------------------------------------------------------------
 
 TEST_F(TraceFile, ThatCannotBeMade) {
