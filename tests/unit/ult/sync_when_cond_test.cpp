@@ -354,7 +354,7 @@ long resident_kb() {
 // them. A stack of each would be 8 KiB.
 TEST_F(SpawnWhenCondPlain, OnesThatWaitHaveNoStack) {
     const bool is_measured = !ULT_ASAN && !ULT_TSAN && getenv("ULT_VALGRIND") == nullptr;
-    constexpr int kMany = 5000;
+    constexpr int kMany = 5000 / kStressDivisor;
     const thrum_config config{2, 0, {THRUM_PREEMPT_NONE, 0, 0, 0}, {}};
     ASSERT_EQ(thrum_init(&config), 0);
     {

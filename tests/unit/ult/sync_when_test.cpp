@@ -401,7 +401,7 @@ long resident_kb() {
 // Descriptors alone, and what the caller has: a stack of each would be 8 KiB.
 TEST_F(SpawnWhenPlain, OnesThatWaitHaveNoStack) {
     const bool is_measured = !ULT_ASAN && !ULT_TSAN && getenv("ULT_VALGRIND") == nullptr;
-    constexpr int kMany = 10000;
+    constexpr int kMany = 10000 / kStressDivisor;
     ASSERT_EQ(init(2), 0);
     {
         thrum_event_t event = THRUM_EVENT_INITIALIZER;
