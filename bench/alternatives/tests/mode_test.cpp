@@ -238,7 +238,8 @@ TEST_F(Mode, HelpersMakeTheNext) {
     EXPECT_EQ(standby_ready(&kKind), 1u) << "made before the join returned";
     EXPECT_TRUE(run());
     EXPECT_EQ(standby_ready(&kKind), 1u);
-    EXPECT_LE(threads_of_process(), 2 + kForeignThreads) << "no filler";
+    // One that was joined may still be listed for a moment. A filler would stay.
+    EXPECT_TRUE(eventually([] { return threads_of_process() <= 2 + kForeignThreads; })) << "no filler";
 }
 
 TEST_F(Mode, HelpersHelpHoweverTheyEnd) {
