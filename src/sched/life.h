@@ -43,7 +43,8 @@ INSIDE struct thrum_unit *unit_make(struct worker *worker, const struct attribut
 NOT_INSIDE int unit_make_later(const thrum_attr_t *attr, void *(*fn)(void *), void *arg,
                                struct thrum_unit **made);
 
-/* Likewise, with the attributes of the caller's unit. ENOTSUP: that runs on memory of the user's. */
+/* Likewise, with the attributes of the caller's unit. ENOTSUP: that runs on memory of the user's, or has a kernel
+ * thread of its own. */
 NOT_INSIDE int unit_make_successor(void *(*fn)(void *), void *arg, struct thrum_unit **made);
 
 /* Runs the child now, on a call. `parent` is `self` if it must be enqueued meanwhile, else NULL. */

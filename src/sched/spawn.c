@@ -411,8 +411,9 @@ int unit_make_successor(void *(*fn)(void *), void *arg, struct thrum_unit **made
     thrum_attr_t attr = {{0}};
     struct worker *worker = enter();
     struct attributes attributes = attributes_of_self(worker->current);
+    bool is_solo = unit_place(worker->current) == UNIT_SOLO;
     leave();
-    if (attributes.stack_class == STACK_CLASS_USER)
+    if (attributes.stack_class == STACK_CLASS_USER || is_solo)
         return ENOTSUP;
     memcpy(&attr, &attributes, sizeof attributes);
     return unit_make_later(&attr, fn, arg, made);

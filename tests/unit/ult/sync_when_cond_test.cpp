@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <thrum/sync.h>
 #include <thrum/time.h>
+#include <thrum/worker.h>
 #include <unistd.h>
 
 #include <deque>
@@ -165,17 +166,19 @@ struct Waiting {
     int depth;
     thrum_when_t when{};
     std::atomic<bool> begun{false}, is_over{false};
+    int worker = 0; // that it begins on
 
     Waiting(Objects *all, std::vector<thrum_wait_t> which, int times = 1)
         : objects(all), waits(std::move(which)), depth(times) {}
-    int spawn(uint64_t deadline = kNever) {
+    int spawn(uint64_t deadline = kNever, const thrum_attr_t *attr = nullptr) {
         when = {waits.data(), waits.size(), deadline, run, this, 77, -1, 0, {}};
         for (int i = 0; i < depth; i++)
             objects->lock();
-        return thrum_spawn_when(nullptr, &when);
+        return thrum_spawn_when(attr, &when);
     }
     static void run(void *arg) {
         auto *self = static_cast<Waiting *>(arg);
+        self->worker = thrum_worker_self();
         self->begun = true;
         for (int i = 0; i < self->depth; i++) // debug builds check the owner
             self->objects->unlock();
@@ -235,6 +238,23 @@ TEST_P(SpawnWhenCond, BeginsWithTheMutex) {
 
 TEST_P(SpawnWhenCond, OfAnExternalThread) {
     each_end(true);
+}
+
+// Also where another object has ended its wait, and it must lock the mutex again.
+TEST_P(SpawnWhenCond, AKernelThreadOfItsOwn) {
+    thrum_attr_t attr;
+    thrum_attr_init(&attr);
+    ASSERT_EQ(thrum_attr_set_flags(&attr, THRUM_SPAWN_OWN_KTHREAD), 0);
+    Objects objects;
+    Waiting one(&objects, {objects.condition(), objects.event()});
+    ASSERT_EQ(one.spawn(kNever, &attr), 0);
+    objects.lock();
+    thrum_event_set(&objects.other);
+    EXPECT_TRUE(eventually_waiting(objects.mutex, 1));
+    objects.unlock();
+    EXPECT_TRUE(one.ends());
+    EXPECT_EQ(one.when.which, 1U);
+    EXPECT_EQ(one.worker, -1);
 }
 
 // The mutex becomes the new thread's: no signal comes before that waits.
