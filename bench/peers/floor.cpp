@@ -8,8 +8,7 @@
 namespace {
 
 struct Floor {
-    static constexpr bool kYields = true, kDetaches = false, kWaits = true, kLocks = true, kLives = false,
-                          kQueues = false;
+    static constexpr bool kYields = true, kDetaches = false, kWaits = true, kLocks = true, kLives = false;
     static constexpr long kFib = 30, kSkynet = 1000000, kMost = 50000;
 
     static void run(unsigned workers, void (*body)()) {

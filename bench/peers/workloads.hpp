@@ -16,7 +16,7 @@
 //     detach(fn, arg)          if kDetaches: no thread waits for it
 //     Mutex, Condition         if kWaits: wait(mutex), signal(), broadcast(); Mutex alone if kLocks
 //     life(workers)            if kLives: begins and ends the runtime, outside of run()
-// and says kQueues if queue() is something else than spawn(); kFib, kSkynet, kMost: how large fib, skynet and the number
+// and says kFib, kSkynet, kMost: how large fib, skynet and the number
 // of threads in flight can be made within a few seconds.
 #ifndef THRUM_BENCH_PEERS_WORKLOADS_HPP
 #define THRUM_BENCH_PEERS_WORKLOADS_HPP
