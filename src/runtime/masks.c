@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "runtime/children.h"
-#include "runtime/masks.h"
 #include "sched/worker.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -93,14 +92,6 @@ PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old) {
         find();
     return how == SIG_SETMASK && set != NULL ? install(libc.set, children_mask_for_program, set, old)
                                              : libc.set(how, set, old);
-}
-
-void masks_take_workers(void) {
-    sigset_t now;
-    if (libc.jump == NULL)
-        find();
-    libc.set(SIG_BLOCK, NULL, &now);
-    install(libc.set, children_workers_mask, &now, NULL);
 }
 
 /* Of a buffer without a mask there may be less than a whole one. */

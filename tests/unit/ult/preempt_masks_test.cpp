@@ -324,7 +324,7 @@ class MasksPlain : public Interrupted {};
 struct Steps {
     static constexpr long kTrapFlag = 0x100;
     static inline std::atomic<int> places, first, second;
-    static inline std::atomic<bool> was_inside, was_call;
+    static inline std::atomic<bool> was_inside;
 
     static void take(int, siginfo_t *, void *context) {
         auto *frame = static_cast<ucontext_t *>(context);
@@ -332,11 +332,9 @@ struct Steps {
             was_inside = true;
             return;
         }
-        const bool is_place = was_inside || was_call;
-        was_inside = false;
-        was_call = is_before_call(frame);
-        if (!is_place)
+        if (!was_inside && !is_after_call(frame))
             return;
+        was_inside = false;
         const int place = ++places;
         if (place != first && place != second)
             return;
@@ -345,13 +343,13 @@ struct Steps {
         move_to(1 - static_cast<unsigned>(thrum_worker_self()));
         pthread_sigmask(SIG_BLOCK, nullptr, &frame->uc_sigmask);
         sigaltstack(nullptr, &frame->uc_stack);
-        if (place == std::max(first.load(), second.load()))
+        if (place == second)
             frame->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
     }
 
-    static bool is_before_call(const ucontext_t *frame) {
+    static bool is_after_call(const ucontext_t *frame) {
         const auto *next = reinterpret_cast<const unsigned char *>(frame->uc_mcontext.gregs[REG_RIP]);
-        return next[0] == 0x0f && next[1] == 0x05; // syscall
+        return next[-2] == 0x0f && next[-1] == 0x05; // syscall
     }
 
     static void move_to(unsigned worker) {
@@ -365,7 +363,6 @@ struct Steps {
     static int run(int move, int move_back, const F &call) {
         places = 0;
         was_inside = true;
-        was_call = false;
         first = move;
         second = move_back;
         asm volatile(
@@ -379,7 +376,10 @@ struct Steps {
     }
 };
 
-void in_stepped_thread(const std::function<void()> &work) {
+} // namespace
+
+// ... wherever in the call it is moved away and back: the mask is chosen for the worker on which it is installed.
+TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
     const Preempting preempting(2);
     struct sigaction action = {}, before = {};
     action.sa_sigaction = Steps::take;
@@ -387,60 +387,31 @@ void in_stepped_thread(const std::function<void()> &work) {
     ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
     thrum_attr_t attr = attr_queued();
     ASSERT_EQ(thrum_attr_set_worker(&attr, 1), 0);
-    Light thread(work, &attr);
+    Light thread(
+        [] {
+            sigset_t masks[2];
+            for (const unsigned worker : {0U, 1U}) {
+                Steps::move_to(worker);
+                pthread_sigmask(SIG_BLOCK, nullptr, &masks[worker]);
+            }
+            const auto install = [&] { pthread_sigmask(SIG_SETMASK, &masks[1], nullptr); };
+            for (const unsigned begins : {0U, 1U}) {
+                Steps::move_to(begins);
+                const int places = Steps::run(0, 0, install);
+                EXPECT_GE(places, 4);
+                for (int away = 1; away <= places; away++)
+                    for (int back = away + 1; back <= places + 1; back++) {
+                        Steps::move_to(begins);
+                        Steps::run(away, back, install);
+                        ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0)
+                            << begins << ", " << away << ", " << back;
+                    }
+            }
+        },
+        &attr);
     thread.join();
     EXPECT_EQ(sigaction(SIGTRAP, &before, nullptr), 0);
     EXPECT_FALSE(is_blocked(SIGTERM));
-}
-
-// Moved at any place of the call, and perhaps back at the next, the caller has the mask of the worker on which it is in the end.
-template <typename F>
-void expect_workers_mask(const F &call, int least_places) {
-    for (const unsigned begins : {0U, 1U}) {
-        Steps::move_to(begins);
-        const int places = Steps::run(0, 0, call);
-        EXPECT_GE(places, least_places);
-        for (int away = 1; away <= places; away++)
-            for (const int back : {0, away + 1}) {
-                Steps::move_to(begins);
-                Steps::run(away, back, call);
-                ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0)
-                    << begins << ", " << away << ", " << back;
-            }
-    }
-}
-
-} // namespace
-
-// ... wherever in the call it is moved away, and perhaps back: the mask is chosen for the worker on which it is installed.
-TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
-    in_stepped_thread([] {
-        sigset_t of_worker;
-        Steps::move_to(1);
-        pthread_sigmask(SIG_BLOCK, nullptr, &of_worker);
-        expect_workers_mask([&] { pthread_sigmask(SIG_SETMASK, &of_worker, nullptr); }, 5);
-    });
-}
-
-// ... or in a switch to a coroutine and back.
-TEST_F(MasksPlain, OfAThreadThatIsMovedWhileItSwitchesToACoroutine) {
-    static ucontext_t thread, coroutine;
-    in_stepped_thread([] {
-        std::vector<char> stack(size_t{64} << 10);
-        ASSERT_EQ(getcontext(&coroutine), 0);
-        coroutine.uc_stack.ss_sp = stack.data();
-        coroutine.uc_stack.ss_size = stack.size();
-        makecontext(
-            &coroutine,
-            [] {
-                for (;;)
-                    swapcontext(&coroutine, &thread);
-            },
-            0);
-        const auto there_and_back = [] { swapcontext(&thread, &coroutine); };
-        there_and_back();
-        expect_workers_mask(there_and_back, 7);
-    });
 }
 #endif
 
