@@ -341,11 +341,17 @@ INSIDE void unit_wake_external(struct thrum_unit *unit);
 INSIDE void solo_wake(struct worker *solo);
 INSIDE void solo_wait(struct worker *self);
 
-/* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). */
+/* The caller's unit. On an external kernel thread one that stands for it (worker is NULL then). _self: not yet announced, and about
+ * to be. _identity: to be compared alone, as it may have announced itself, and may have been woken. */
 INSIDE struct thrum_unit *unit_external(void);
+INSIDE struct thrum_unit *unit_external_identity(void);
 
 INSIDE static inline struct thrum_unit *unit_self(struct worker *worker) {
     return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external();
+}
+
+INSIDE static inline struct thrum_unit *unit_identity(struct worker *worker) {
+    return __builtin_expect(worker != NULL, 1) ? worker->current : unit_external_identity();
 }
 
 /* For inspection: the caller's unit, but NULL on an external kernel thread, for which it is not free, and where it is

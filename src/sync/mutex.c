@@ -101,7 +101,7 @@ static int lock_again(struct mutex *mutex, uint32_t word) {
 }
 
 int mutex_lock_inside(struct worker *worker, struct mutex *mutex, uint64_t deadline, bool is_point) {
-    struct thrum_unit *self = unit_self(worker);
+    struct thrum_unit *self = unit_identity(worker);
     uint32_t word = load_relaxed(&mutex->word);
     if (owner_is_kept(word) && load_relaxed(&mutex->owner) == self)
         return lock_again(mutex, word);
@@ -154,7 +154,7 @@ int thrum_mutex_try_lock(thrum_mutex_t *object) {
     uint32_t word = load_relaxed(&mutex->word);
     if (word & MUTEX_LOCKED && !owner_is_kept(word))
         return EBUSY;
-    struct thrum_unit *self = unit_self(enter());
+    struct thrum_unit *self = unit_identity(enter());
     int error = 0;
     if (load_relaxed(&mutex->owner) == self && word & MUTEX_RECURSIVE) {
         mutex->depth++;
@@ -186,7 +186,8 @@ INSIDE static int hand_over(struct worker *worker, struct mutex *mutex) {
 
 bool mutex_is_callers(struct worker *worker, const struct mutex *mutex) {
     uint32_t word = load_relaxed(&mutex->word);
-    return word & MUTEX_LOCKED && (!owner_is_kept(word) || load_relaxed(&mutex->owner) == unit_self(worker));
+    return word & MUTEX_LOCKED &&
+           (!owner_is_kept(word) || load_relaxed(&mutex->owner) == unit_identity(worker));
 }
 
 int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
@@ -194,7 +195,7 @@ int mutex_unlock_inside(struct worker *worker, struct mutex *mutex) {
     if (!(word & MUTEX_LOCKED))
         return misuse(EPERM, "thrum_mutex_unlock: this mutex is not locked");
     if (owner_is_kept(word)) {
-        if (load_relaxed(&mutex->owner) != unit_self(worker))
+        if (load_relaxed(&mutex->owner) != unit_identity(worker))
             return misuse(EPERM, "thrum_mutex_unlock: another thread owns this mutex (a coroutine must not "
                                  "hold it across co_await)");
         if (mutex->depth > 0) {

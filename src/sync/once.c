@@ -44,7 +44,7 @@ static void run(struct queue *queue, void (*fn)(void *), void *arg) {
 
 /* Of two threads whose descriptors are less than 256 GiB apart, not the same. */
 INSIDE static uint32_t runner_of(struct worker *worker) {
-    return (uint32_t)((uintptr_t)unit_self(worker) / _Alignof(struct thrum_unit));
+    return (uint32_t)((uintptr_t)unit_identity(worker) / _Alignof(struct thrum_unit));
 }
 
 /* The caller must run it if *mine. ETIMEDOUT: another thread did until then. */

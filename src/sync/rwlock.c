@@ -215,7 +215,7 @@ INSIDE static void unlock_last_reader(struct rwlock *lock, uint32_t word) {
 INSIDE static int unlock_inside(struct worker *worker, struct rwlock *lock) {
     uint32_t word = word_lock(&lock->word);
     if (word & RWLOCK_WRITING) {
-        if (MISUSE_IS_WATCHED && lock->writer != unit_self(worker))
+        if (MISUSE_IS_WATCHED && lock->writer != unit_identity(worker))
             misuse(EPERM, "thrum_rwlock_unlock: another thread holds this lock for writing");
         unlock_writer(lock, word);
     } else if (word < RWLOCK_READER) {

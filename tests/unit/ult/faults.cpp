@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 
 #include "ult.hpp"
 
@@ -20,6 +21,7 @@
 Faults faults;
 std::atomic<unsigned> faults_threads{UINT32_MAX};
 std::atomic<void (*)()> before_solo_wake{nullptr};
+thread_local void (*before_unlock_inside)() = nullptr;
 
 static bool take_one(std::atomic<int> &count) {
     int left = count.load();
@@ -87,6 +89,14 @@ void __wrap_solo_wake(void *worker) {
     if (void (*hook)() = before_solo_wake.exchange(nullptr))
         hook();
     __real_solo_wake(worker);
+}
+
+int __real_mutex_unlock_inside(void *worker, void *mutex);
+int __wrap_mutex_unlock_inside(void *worker, void *mutex);
+int __wrap_mutex_unlock_inside(void *worker, void *mutex) {
+    if (void (*hook)() = std::exchange(before_unlock_inside, nullptr))
+        hook();
+    return __real_mutex_unlock_inside(worker, mutex);
 }
 
 uint32_t __real_quota_threads();

@@ -28,4 +28,6 @@ extern Faults faults;
 extern std::atomic<unsigned> faults_threads;
 // Called once, before the next time that a thread's own kernel thread is woken (solo_wake). It must not wait for a thread.
 extern std::atomic<void (*)()> before_solo_wake;
+// Called once, before the next unlock of a mutex within another operation of this kernel thread (mutex_unlock_inside).
+extern thread_local void (*before_unlock_inside)();
 void faults_clear();
