@@ -408,11 +408,12 @@ typedef struct {
 
 /* Waits until one of the objects is ready, and performs that operation alone: takes its permit, sends or receives its
  * element, joins its thread. Its position is stored in *which; `which` may be NULL. If several are ready it takes the first; with
- * THRUM_WAIT_RANDOM the first from a random position on. A deadline of 0 does not wait. The array can be reused as it is.
+ * THRUM_WAIT_RANDOM the first from a random position on. A deadline of 0 does not wait, but
+ * unlocks and locks the mutex of a THRUM_WAIT_COND. The array can be reused as it is.
  * The cost of waiting for n objects is O(n), and O(n log n) if the array is not sorted by address.
  *
  * Errors: ETIMEDOUT; EINVAL `count` is 0, an `object` is NULL, `what` is invalid, all elements are THRUM_WAIT_NONE and there
- * is no deadline, there are two THRUM_WAIT_COND or one without a mutex, or a thread that would have to be waited for is
+ * is no deadline, there are two THRUM_WAIT_COND, one without a mutex, or one whose mutex is the object of a THRUM_WAIT_LOCK, or a thread that would have to be waited for is
  * detached or joined by another thread. THRUM_WAIT_RANDOM
  * and THRUM_WAIT_NONE after Go's select, whose nil channels are never ready. */
 int thrum_wait_any(thrum_wait_t *waits, size_t count, uint64_t deadline, size_t *which);
@@ -441,9 +442,10 @@ typedef struct {
 /* Starts a detached thread which calls thrum_wait_any and then fn(arg). But while it waits the thread has no stack: it takes 192
  * bytes besides the caller's memory. `when` and its `waits` must stay valid until fn is called; fn may free or reuse them. The
  * operation is the new thread's, which owns the mutex that it waited for. The mutex of a THRUM_WAIT_COND, which the caller
- * owns, is the new thread's from the call on, and locked when fn is called. The thread has a stack at once if an object is ready, or
- * if an external kernel thread sets a deadline. `attr` may be NULL. THRUM_SPAWN_QUEUED makes no difference. thrum_cancel has no
- * effect before the thread has begun.
+ * owns, is the new thread's from the call on, and locked when fn is called. If the call fails, it is still the caller's. The
+ * thread has a stack at once if an object is ready, or if an external kernel thread, or a thread with a kernel thread of its own,
+ * sets a deadline. `attr` may be NULL. THRUM_SPAWN_QUEUED makes no difference. thrum_cancel has no effect before the thread has
+ * begun.
  *
  * From: ULT, tasklet, external.
  * Errors: EINVAL `fn` is NULL, `attr` says THRUM_SPAWN_TASKLET, or as thrum_wait_any for `waits`; otherwise as thrum_spawn. */

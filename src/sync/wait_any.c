@@ -451,18 +451,29 @@ uint64_t item_awaits(const struct item *item) {
     return awaits_make(kind_of(item)->awaits, what_of(item) == THRUM_WAIT_NONE ? NULL : item->object);
 }
 
+/* The mutex of a condition in the same call: the wait would give it to itself. */
+static bool locks_mutex_of(const struct item *items, size_t count, const struct item *cond) {
+    for (size_t i = 0; i < count; i++)
+        if (what_of(&items[i]) == THRUM_WAIT_LOCK && items[i].object == cond->value)
+            return true;
+    return false;
+}
+
 static bool are_known(const struct item *items, size_t count) {
     if (items == NULL || count == 0)
         return false;
-    size_t conds = 0;
+    const struct item *cond = NULL;
     for (size_t i = 0; i < count; i++) {
         if (what_of(&items[i]) >= KINDS || (i > 0 && items[i].what & THRUM_WAIT_RANDOM) ||
             (items[i].object == NULL && what_of(&items[i]) != THRUM_WAIT_NONE))
             return false;
-        if (what_of(&items[i]) == THRUM_WAIT_COND && (items[i].value == NULL || conds++ > 0))
+        if (what_of(&items[i]) != THRUM_WAIT_COND)
+            continue;
+        if (items[i].value == NULL || cond != NULL)
             return false;
+        cond = &items[i];
     }
-    return true;
+    return cond == NULL || !locks_mutex_of(items, count, cond);
 }
 
 /* Nothing could end the wait. */

@@ -21,7 +21,7 @@
  * If the object is ready, the coroutine continues at once. Otherwise it is suspended, and resumes on a thread of its own, which
  * begins when the object is ready. Until then there is neither a stack nor a running thread: a wait takes some 400 bytes of the
  * coroutine's frame, and 192 for the thread (thrum_spawn_when). Only a condition_variable_any, a mutex of another library, and a
- * wait that begins on an external kernel thread and has a deadline keep a thread's stack. condition_variable.hpp and barrier.hpp
+ * wait with a deadline that begins on an external kernel thread, or on a thread's own one, keep a thread's stack. condition_variable.hpp and barrier.hpp
  * have their own functions for co_await.
  *
  * A mutex is locked by the thread on which the coroutine continues. So it must be unlocked before the next co_await

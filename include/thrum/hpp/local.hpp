@@ -8,7 +8,8 @@
  *         std::puts(line.get().c_str());
  *     });
  *
- * The value is destroyed at the end of its thread. For ULTs: on other kernel threads all throw std::system_error (EPERM). There
+ * The value is destroyed at the end of its thread. For ULTs: on other kernel threads get() and emplace() throw std::system_error
+ * (EPERM), and find() finds nothing. There
  * can be THRUM_KEYS_MAX such objects. When one is destroyed, no thread may have a value in it. */
 #ifndef THRUM_HPP_LOCAL_HPP
 #define THRUM_HPP_LOCAL_HPP

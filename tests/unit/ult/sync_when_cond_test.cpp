@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "crew.hpp"
+#include "faults.hpp"
 
 namespace {
 
@@ -59,8 +60,27 @@ TEST_P(WaitAnyCond, ChecksWhatItIsGiven) {
     EXPECT_EQ(thrum_wait_any(two, 2, 0, nullptr), EINVAL);
     two[1].value = nullptr;
     EXPECT_EQ(thrum_wait_any(&two[1], 1, 0, nullptr), EINVAL);
+    two[1] = {THRUM_WAIT_LOCK, 0, &objects.mutex, nullptr, {}}; // the wait would give it to itself
+    EXPECT_EQ(thrum_wait_any(two, 2, 0, nullptr), EINVAL);
     EXPECT_TRUE(objects.is_locked());
     objects.unlock();
+}
+
+// An external kernel thread that has been woken before it unlocks, where the owner of the mutex is looked at.
+TEST_P(WaitAnyCond, AWakeUpBeforeTheUnlockIsNotLost) {
+    static Objects *waited_for;
+    Objects objects(THRUM_MUTEX_RECURSIVE);
+    waited_for = &objects;
+    External([&] {
+        objects.lock();
+        thrum_wait_t waits[] = {objects.condition(), objects.event()};
+        size_t which = 0;
+        before_unlock_inside = [] { thrum_event_set(&waited_for->other); };
+        EXPECT_EQ(thrum_wait_any(waits, 2, kNever, &which), 0);
+        EXPECT_EQ(which, 1U);
+        EXPECT_EQ(before_unlock_inside, nullptr);
+        objects.unlock();
+    }).join();
 }
 
 TEST_P(WaitAnyCond, WhatIsReadyLeavesTheMutex) {
