@@ -7,17 +7,19 @@
 
 #include "preempt/mode.h"
 #include "preempt/preempt.h"
+#include "preempt/requests.h"
 #include "preempt/spares.h"
 #include "sched/front.h"
 #include "sched/worker.h"
 
 bool own_is_possible, own_is_default;
 
-/* As in lend.c: while no thread had a block for life no spare was kept back for one. */
+/* As in lend.c: while no thread had a block for life no spare was kept back for one. Before ticks are armed none is lent. */
 INSIDE static void note_debt(struct worker *worker) {
-    if (__builtin_expect(spares_are_short(), 0)) {
+    if (__builtin_expect(spares_are_short() && preempt_is_armed(), 0)) {
         worker->owes = true;
         worker->until_slow = 1;
+        provider_ask(); /* until then the worker's new threads are queued */
     }
 }
 

@@ -161,7 +161,7 @@ bool preempt_worker_ready(struct worker *worker) {
 
 /* With the relief worker, which has two. */
 int preempt_make_spares(uint32_t workers) {
-    return spares_make(workers + 2 + OTHER_BLOCKS);
+    return spares_make(workers + 2 + OTHER_BLOCKS + preempt_owners_at_once());
 }
 
 /* One that has ended meanwhile has no block. */

@@ -414,6 +414,54 @@ TEST_F(BlocksOfThreads, AreAsNewInATree) {
 
 namespace {
 
+// A tree of threads, and how many of them had run when thrum_spawn returned.
+struct Counts {
+    std::atomic<int> all{0}, at_once{0};
+};
+
+struct Branch {
+    Counts *counts;
+    int depth;
+    std::atomic<bool> has_begun{false};
+};
+
+void *branch_out(void *arg) {
+    auto *self = static_cast<Branch *>(arg);
+    self->has_begun = true;
+    for (int i = 0; i < 2 && self->depth > 0; i++) {
+        Branch child{self->counts, self->depth - 1};
+        thrum_t thread;
+        EXPECT_EQ(thrum_spawn(&thread, nullptr, branch_out, &child), 0);
+        self->counts->all++;
+        self->counts->at_once += child.has_begun;
+        EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    }
+    return nullptr;
+}
+
+bool most_run_at_once() {
+    Counts counts;
+    Branch root{&counts, 8};
+    Thread([&] { branch_out(&root); }).join();
+    return 2 * counts.at_once > counts.all;
+}
+
+} // namespace
+
+// More threads have blocks than the runtime has spare ones at its start: it makes more, and new threads need not be queued.
+TEST_F(BlocksOfThreads, RunAtOnceOnManyWorkers) {
+    constexpr unsigned kNoTick = THRUM_SLICE_MAX; // a tick that preempts would ask for more, too
+    const Preempting preempting(4, THRUM_PREEMPT_OWN_TLS, kNoTick);
+    bool most = false;
+    for (int i = 0; i < 200 && !most; i++) {
+        most = most_run_at_once();
+        usleep(1000); // the provider makes them
+    }
+    EXPECT_TRUE(most);
+}
+
+namespace {
+
 // What runs next on the worker of a thread with a block for life, by a direct way, is a thread without, which computes.
 enum class Next { kChild, kTarget, kJoiner, kSuccessor };
 
