@@ -288,8 +288,11 @@ static int spawn_solo(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(voi
 
 /* One that has thread-locals of its own. */
 static int spawn_with_block(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
-    int error = own_make(&fn, &arg);
-    if (error != 0)
+    int error = 0;
+    /* Before there is a block: spawn() would begin anew with that. */
+    if (worker_here() == NULL && !load_acquire(&runtime.open)) /* pairs with the runtime's start */
+        return (error = scheduler_start_default()) != 0 ? error : thrum_spawn(thread, attr, fn, arg);
+    if ((error = own_make(&fn, &arg)) != 0)
         return error;
     error = spawn(enter(), thread, attr, fn, arg);
     if (error != 0)
