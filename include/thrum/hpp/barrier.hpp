@@ -186,7 +186,9 @@ class barrier {
         detail::passages over;
         tell_unless_listed told{one};
         const std::lock_guard lock(mutex_);
-        if (arrive_locked(1, over).phase_ != phase_)
+        const std::uint64_t before = phase_;
+        (void)arrive_locked(1, over);
+        if (phase_ != before)
             return;
         told.is_listed = one.is_listed = true;
         one.next = passages_;

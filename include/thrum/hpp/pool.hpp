@@ -25,6 +25,7 @@
 
 #include "thrum/hpp/attributes.hpp"
 #include "thrum/hpp/detail/time.hpp"
+#include "thrum/hpp/detail/uncancelled.hpp"
 #include "thrum/pool.h"
 
 namespace thrum {
@@ -69,6 +70,7 @@ class sched_owner {
     sched_owner(const sched_owner &) = delete;
     /* The worker goes back to its own run queue. */
     ~sched_owner() {
+        const uncancelled waiting;
         if (worker_ != THRUM_ANY_WORKER &&
             runtime_ == thrum_runtime_id()) /* else no worker has it any more */
             thrum_worker_set_sched(worker_, nullptr);
