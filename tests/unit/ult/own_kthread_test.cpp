@@ -4,6 +4,7 @@
 // run meanwhile, and that they wait for each other.
 #include <errno.h>
 #include <thrum/pool.h>
+#include <ucontext.h>
 
 #include <array>
 #include <atomic>
@@ -35,6 +36,28 @@ class Pipe {
 };
 
 class OwnKthread : public OverSettings {};
+
+// Two contexts of libc, which switch to each other.
+class Contexts {
+  public:
+    Contexts() {
+        getcontext(&inner_);
+        inner_.uc_stack.ss_sp = stack_.data();
+        inner_.uc_stack.ss_size = stack_.size();
+        inner_.uc_link = &outer_;
+        makecontext(&inner_, back, 0);
+    }
+    void go() {
+        here_ = this;
+        swapcontext(&outer_, &inner_);
+    }
+
+  private:
+    static void back() { swapcontext(&here_->inner_, &here_->outer_); }
+    static inline Contexts *here_;
+    std::array<char, 1 << 16> stack_{};
+    ucontext_t outer_{}, inner_{};
+};
 
 // ULTs that run as long as it lives, and note on which kernel threads.
 class Others {
@@ -99,6 +122,19 @@ TEST_P(OwnKthread, IsTheSameUntilTheUnlock) {
         EXPECT_GE(thrum_worker_self(), 0);
         EXPECT_FALSE(others.have_used(identity.thread()));
     });
+}
+
+TEST_P(OwnKthread, ContextsOfLibcSwitchThere) {
+    const thrum_attr_t attr = attr_own();
+    Light(
+        [] {
+            const Identity before;
+            const auto contexts = std::make_unique<Contexts>();
+            contexts->go();
+            before.expect_same();
+        },
+        &attr)
+        .join();
 }
 
 TEST_P(OwnKthread, IsThereFromTheBeginning) {
