@@ -91,6 +91,10 @@ class Relief : public Preempt {
         held.pool = in;
         thread = start(in, held);
     }
+    void await_holder() {
+        while (!held.holds)
+            OK(ABT_thread_yield());
+    }
     void end_holder() {
         OK(ABT_eventual_set(held.eventual, nullptr, 0));
         OK(ABT_thread_free(&thread));
@@ -159,8 +163,7 @@ TEST_F(Relief, ThePrimaryWaits) {
     if (IsSkipped())
         return;
     start_holder(pool);
-    while (!held.holds)
-        OK(ABT_thread_yield());
+    await_holder();
     held.wait_for_it();
     end_holder();
 }
@@ -173,8 +176,7 @@ TEST_F(Relief, AThreadThatIsNotPreemptedWaits) {
     OK(ABT_thread_attr_create(&none));
     OK(thrum_abt_thread_attr_set_preempt(none, THRUM_ABT_PREEMPT_NONE, 0));
     auto waits = [&] {
-        while (!held.holds)
-            OK(ABT_thread_yield());
+        await_holder();
         held.wait_for_it();
     };
     start_holder(pool);
@@ -190,8 +192,7 @@ TEST_F(Relief, ThePrimaryWaitsAndBlocksSignals) {
     if (IsSkipped())
         return;
     start_holder(pool);
-    while (!held.holds)
-        OK(ABT_thread_yield());
+    await_holder();
     sigset_t all, before;
     sigfillset(&all);
     ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
@@ -205,8 +206,7 @@ TEST_F(Relief, ATaskletWaits) {
     if (IsSkipped())
         return;
     start_holder(pool);
-    while (!held.holds)
-        OK(ABT_thread_yield());
+    await_holder();
     auto waits = [&] { held.wait_for_it(); };
     ABT_task task = start_task(pool, waits);
     OK(ABT_task_free(&task));

@@ -22,6 +22,7 @@
 
 #include "crew.hpp"
 #include "faults.hpp"
+#include "pipe.hpp"
 #include "ult.hpp"
 
 extern "C" {
@@ -52,25 +53,6 @@ void nap_ms(long milliseconds) {
     const timespec time{milliseconds / 1000, milliseconds % 1000 * 1000000};
     nanosleep(&time, nullptr);
 }
-
-class Pipe {
-  public:
-    Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
-    ~Pipe() {
-        close(ends_[0]);
-        close(ends_[1]);
-    }
-    Pipe(const Pipe &) = delete;
-    char get() const {
-        char c = 0;
-        EXPECT_EQ(read(ends_[0], &c, 1), 1);
-        return c;
-    }
-    void put(char c) const { EXPECT_EQ(write(ends_[1], &c, 1), 1); }
-
-  private:
-    std::array<int, 2> ends_{};
-};
 
 class Blocking : public Ult {};
 

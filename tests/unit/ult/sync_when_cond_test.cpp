@@ -6,10 +6,8 @@
 #include <thrum/sync.h>
 #include <thrum/time.h>
 #include <thrum/worker.h>
-#include <unistd.h>
 
 #include <deque>
-#include <fstream>
 #include <vector>
 
 #include "crew.hpp"
@@ -383,13 +381,6 @@ ULT_OVER_WORKERS(SpawnWhenCond);
 
 class SpawnWhenCondPlain : public UltPlain {};
 
-long resident_kb() {
-    std::ifstream file("/proc/self/statm");
-    long pages = 0, resident = 0;
-    file >> pages >> resident;
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 // Neither while they wait for the condition, nor while they wait for the mutex, which another object's waker does not take for
 // them. A stack of each would be 8 KiB.
 TEST_F(SpawnWhenCondPlain, OnesThatWaitHaveNoStack) {
@@ -402,17 +393,17 @@ TEST_F(SpawnWhenCondPlain, OnesThatWaitHaveNoStack) {
         std::deque<Waiting> all;
         for (int i = 0; i < kMany; i++)
             all.emplace_back(&objects, std::vector{objects.condition(), objects.event()});
-        const long before = resident_kb();
+        const std::size_t before = resident_bytes();
         for (Waiting &one : all)
             ASSERT_EQ(one.spawn(), 0);
         if (is_measured) {
-            EXPECT_LT(resident_kb() - before, kMany) << "1 KiB each";
+            EXPECT_LT(resident_bytes(), before + kMany * std::size_t{1024}) << "1 KiB each";
         }
         objects.lock();
         thrum_event_set(&objects.other);
         EXPECT_TRUE(eventually_waiting(objects.mutex, kMany));
         if (is_measured) {
-            EXPECT_LT(resident_kb() - before, 2 * kMany)
+            EXPECT_LT(resident_bytes(), before + kMany * std::size_t{2048})
                 << "2 KiB each: those that end have others in their place";
         }
         objects.unlock();
