@@ -594,7 +594,7 @@ static inline ABT_xstream abt_stream_handle(struct abt_stream *stream) {
 }
 /* By the worker's number; NULL: not a stream's. Read on that worker alone, inside or by a unit that is not preempted: thrum_spawn
  * orders it. */
-extern struct abt_stream *abt_stream_of_worker[WORKERS_MAX + 1]; /* of WORKER_SOLO_ID: NULL */
+extern struct abt_stream *abt_stream_of_worker[WORKER_IDS];
 static inline struct abt_stream *abt_stream_on(const struct worker *worker) {
     return load_relaxed(&abt_stream_of_worker[worker->id]);
 }

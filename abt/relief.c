@@ -25,7 +25,7 @@ static struct {
 } preempted;
 
 /* By the worker's number; NULL: it does not relieve now. By that worker alone, inside. */
-static struct abt_thread *hosts[WORKERS_MAX + 1];
+static struct abt_thread *hosts[WORKER_IDS];
 
 struct abt_thread *abt_relief_host(const struct thrum_unit *unit) {
     const struct worker *worker = front_worker_of_loop(unit);

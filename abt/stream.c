@@ -13,7 +13,7 @@
 #include "layer.h"
 #include "thrum/worker.h"
 
-struct abt_stream *abt_stream_of_worker[WORKERS_MAX + 1];
+struct abt_stream *abt_stream_of_worker[WORKER_IDS];
 
 struct abt_stream *abt_stream_preempts_here(void) {
     const struct worker *worker = enter();

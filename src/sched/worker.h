@@ -124,7 +124,8 @@ struct worker {
 
 enum { WORKERS_MAX = 1024, FAIR_EVERY = 64 };
 
-#define WORKER_SOLO_ID WORKERS_MAX /* `id` of all solo workers */
+#define WORKER_SOLO_ID WORKERS_MAX       /* `id` of all solo workers */
+#define WORKER_IDS     (WORKERS_MAX + 1) /* so many are in a table by `id` */
 
 _Static_assert(offsetof(struct worker, aside) == 0, "context.S");
 
@@ -142,7 +143,7 @@ extern struct runtime {
     uint32_t orphans;
     uint32_t nodes; /* r/o: of NUMA */
     /* Where each began its last search; by the worker itself. The last: WORKER_SOLO_ID. */
-    uint8_t node_of[WORKERS_MAX + 1];
+    uint8_t node_of[WORKER_IDS];
     bool fenced;         /* r/o: no membarrier */
     bool externals_look; /* r/o: an external kernel thread looks for a moment before it sleeps */
     uint32_t stopping;   /* workers_stop's store pairs with the loads of workers that are about to park */
