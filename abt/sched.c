@@ -74,9 +74,9 @@ static void rest(struct abt_sched *sched, uint64_t *pause) {
     abt_pools_sleep(sched->pools, sched->count, deadline, is_asked ? NULL : stream);
 }
 
-/* No later than the next timer's deadline wants it. */
+/* Threads of <thrum/thrum.h> and what timers start are in no pool. No later than the next timer's deadline wants it. */
 static void limit_turns(struct abt_thread *host) {
-    if (__builtin_expect(front_has_timers(), 0)) {
+    if (__builtin_expect(front_has_work(), 0)) {
         uint32_t turns = front_look();
         if (turns < host->turns)
             host->turns = turns != 0 ? turns : 1;

@@ -35,6 +35,7 @@ static struct depot_chunk *chunk_new(struct depot *depot) {
 /* --- magazines ---------------------------------------------------------------------------------------- */
 
 uint32_t depot_surplus;
+void (*depot_has_surplus)(void);
 
 static void put_first(struct depot *depot, struct magazine *magazine) {
     lock_acquire(&depot->lock);
@@ -136,6 +137,8 @@ void depot_put_slow(struct depot *depot, struct depot_cache *cache, void *object
         cache->loaded = empty;
     }
     cache->loaded->objects[cache->loaded->count++] = object;
+    if (load_relaxed(&depot_surplus) == DEPOT_SURPLUS && depot_has_surplus != NULL && cache != &depot->shared)
+        depot_has_surplus();
 }
 
 static void flush_one(struct depot *depot, struct magazine *magazine) {

@@ -84,6 +84,10 @@ INSIDE void depot_flush(struct depot *depot, struct depot_cache *cache);
 extern uint32_t depot_surplus;
 enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED, DEPOT_LACKING };
 
+/* Called by a worker that has given a magazine while the above says SURPLUS; it may get and put objects. NULL: not. R/o while
+ * there are workers. */
+extern INSIDE void (*depot_has_surplus)(void);
+
 /* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). Unmaps no more than *chunks,
  * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */
 bool depot_trim(struct depot *depot, uint64_t before, unsigned *chunks);

@@ -17,8 +17,7 @@ struct thrum_unit *front_new(const thrum_attr_t *attr, void *(*fn)(void *), void
 }
 
 /* The core's pick() gives nothing meanwhile, so the guest comes back here whenever it waits. */
-void front_run(struct thrum_unit *unit) {
-    struct worker *worker = enter();
+INSIDE static void run_guest(struct worker *worker, struct thrum_unit *unit) {
     bool had_scheduler = worker->has_scheduler;
     worker->has_scheduler = true;
     worker->until_slow = 1;
@@ -26,6 +25,10 @@ void front_run(struct thrum_unit *unit) {
         tick_resume(worker);
     worker_run(worker, unit);
     worker_here()->has_scheduler = had_scheduler;
+}
+
+void front_run(struct thrum_unit *unit) {
+    run_guest(enter(), unit);
     leave();
 }
 
@@ -58,9 +61,12 @@ void front_drop(struct thrum_unit *unit) {
 
 uint32_t front_look(void) {
     struct worker *worker = enter();
-    uint32_t picks = timers_look(worker);
+    uint32_t turns = timers_look(worker);
+    struct thrum_unit *unit = pick_queued(worker);
+    if (unit != NULL)
+        run_guest(worker, unit);
     leave();
-    return picks;
+    return turns;
 }
 
 void front_fence_all(void) {

@@ -116,12 +116,16 @@ static inline bool front_must_leave(const struct worker *worker, const struct th
     return worker_owes_from(worker, self);
 }
 
-/* Timers of this worker, and others that no worker has any more, wait: a host is to call front_look now and then. */
-static inline bool front_has_timers(void) {
-    return !timers_are_empty(&worker_here()->timers) || load_relaxed(&runtime.orphans);
+/* A host is to call front_look now and then: timers wait, of this worker or of none, or units that are in no pool of the front
+ * end's. */
+static inline bool front_has_work(void) {
+    const struct worker *worker = worker_here();
+    return !timers_are_empty(&worker->timers) || load_relaxed(&runtime.orphans) ||
+           !deque_is_empty(&worker->deque) || worker_count_queued(worker) != 0;
 }
 
-/* Fires what has expired. Returns how many units may run until it is to be called again. From: a host. */
+/* Fires what has expired, and lets one of those units run. Returns how many units of the front end's may run until it is to be
+ * called again. From: a host. */
 uint32_t front_look(void);
 
 /* The caller's unit has run its function, but need not end: it has nothing that a new thread must not find. */

@@ -68,8 +68,7 @@ INSIDE static struct thrum_unit *pick_out_of_turn(struct worker *worker) {
     return unit;
 }
 
-/* For a worker whose scheduler chooses, while that has nothing. */
-INSIDE static struct thrum_unit *pick_any(struct worker *worker) {
+struct thrum_unit *pick_queued(struct worker *worker) {
     static const bool due[FAIR_SOURCES] = {true, true};
     enum fair_source source;
     return pick_starving(worker, due, &source);
@@ -154,7 +153,8 @@ INSIDE static struct thrum_unit *steal(struct worker *worker) {
 struct thrum_unit *pick_anywhere(struct worker *worker) {
     trim_look(worker);
     timers_look_everywhere(worker);
-    struct thrum_unit *unit = worker->has_scheduler ? pick_any(worker) : pick(worker);
+    struct thrum_unit *unit =
+        worker->has_scheduler ? pick_queued(worker) : pick(worker); /* a scheduler that has nothing */
     if (unit == NULL)
         unit = fifo_pop(&runtime.shared);
     return unit != NULL ? unit : steal(worker);

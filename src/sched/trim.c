@@ -11,8 +11,8 @@
  *                  ARMED -> LACKING (trim_look: there was no memory for it; the next look tries again)
  *                  ARMED -> NONE (the tasklet, before it looks: what comes from then on is seen)
  *
- * A worker looks before it parks, and does not park on SURPLUS; a thread that gives but does not look wakes one
- * (trim_tell). */
+ * A worker looks when it has given something: it may be about to wait in the kernel, or to compute for long. It looks before
+ * it parks, too, and does not park on SURPLUS. A thread that gives but does not look wakes one (trim_tell). */
 #include "sched/trim.h"
 
 #include "context/stack.h"
@@ -79,8 +79,13 @@ INSIDE static void arm(struct worker *worker) {
     timer_start(worker, &trim.timer);
 }
 
+INSIDE static void look(void) {
+    trim_look(worker_here());
+}
+
 void trim_init(void) {
     store_relaxed(&depot_surplus, DEPOT_NONE);
     store_relaxed(&trim.again, false);
     trim_arm = arm;
+    depot_has_surplus = look;
 }

@@ -165,6 +165,9 @@ INSIDE struct thrum_unit *pick_fairly(struct worker *worker);
 /* For a unit that gives way to what the worker's order prefers, before its slice is over. */
 INSIDE struct thrum_unit *pick_preferred(struct worker *worker);
 
+/* From all queues that this worker looks at, oldest first. */
+INSIDE struct thrum_unit *pick_queued(struct worker *worker);
+
 /* For a worker without work: from all queues, after timers have been looked at. */
 INSIDE struct thrum_unit *pick_anywhere(struct worker *worker);
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What very many threads leave behind: nothing. In a process of its own, whose memory nothing else has used before.
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <vector>
 
 #include "blocks.h"
@@ -9,6 +13,8 @@
 namespace {
 
 class Burst : public Ult {};
+
+class BurstInTurn : public UltInTurn {};
 
 #if !ULT_ASAN && !ULT_TSAN && !ULT_EMULATED
 
@@ -47,6 +53,34 @@ TEST_P(Burst, LeavesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, Burst, testing::Values(2U, 8U), name_of_workers);
+
+// They are joined long after they have ended, by a thread that waits in the kernel afterwards. The worker that has given their
+// descriptors back is not idle then, and the other sleeps.
+TEST_P(BurstInTurn, LeavesNothingWhileItsJoinerWaitsInTheKernel) {
+    std::atomic<std::size_t> ended{0};
+    const auto end = [](void *counter) {
+        static_cast<std::atomic<std::size_t> *>(counter)->fetch_add(1);
+        return counter;
+    };
+    std::vector<thrum_t> threads(50000);
+    const std::size_t before = resident_bytes();
+    for (thrum_t &thread : threads)
+        ASSERT_EQ(thrum_spawn(&thread, nullptr, end, &ended), 0);
+    ASSERT_TRUE(eventually([&] { return ended == threads.size(); }));
+    thrum_sleep(1500000000);
+    EXPECT_GT(resident_bytes(), before + (6U << 20)) << "their descriptors are there still";
+    for (const thrum_t thread : threads)
+        ASSERT_EQ(thrum_join(thread, nullptr), 0);
+    const timespec pause = {0, 10000000};
+    bool is_given_back = false;
+    for (int i = 0; i < 1000 && !is_given_back; i++) {
+        syscall(SYS_nanosleep, &pause, nullptr);
+        is_given_back = resident_bytes() < before + (4U << 20);
+    }
+    EXPECT_TRUE(is_given_back) << (resident_bytes() - before) / 1024 << " KiB more than before";
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, BurstInTurn, testing::Values(2U), name_of_workers);
 
 TEST(BurstHeavy, AMillionLeaveNothing) {
     ASSERT_EQ(thrum_init(nullptr), 0);
