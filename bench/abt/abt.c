@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the operations of Argobots' interface cost on libthrum, in CPU time of the process: the best of several rounds. If
- * THRUM_BENCH_ARGOBOTS_PATH names a build of the original library (libabt.so.1), the same program measures that one, too, in turn with
- * ours: each round begins again with both.
+/* What the operations of Argobots' interface cost on libthrum: medians of several rounds, in CPU time of the process, or in time
+ * where two streams take turns. If THRUM_BENCH_ARGOBOTS_PATH names a build of the original library (libabt.so.1), the same program
+ * measures that one, too, in turn with ours: each round begins again with both. With --check it ends with status 3 where a ratio
+ * exceeds its limit.
  *
  *     build/release/bench/programs/abt
- *     THRUM_BENCH_ARGOBOTS_PATH=/opt/argobots/lib/libabt.so.1 build/release/bench/programs/abt */
+ *     THRUM_BENCH_ARGOBOTS_PATH=/opt/argobots/lib/libabt.so.1 build/release/bench/programs/abt --check */
 #include <abt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +15,26 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 1000, BATCHES = 20, TURNS = 50000, ROUNDS = 5, OPERATIONS = 10 };
+enum {
+    THREADS = 1000,
+    BATCHES = 20,
+    TURNS = 50000,
+    FAR_TURNS = 10000,
+    IDLE_MS = 50,
+    ROUNDS = 9,
+    OPERATIONS = 12
+};
 
-static ABT_pool pool;
+static ABT_pool pool, far_pool;
 static ABT_thread threads[THREADS];
 static ABT_eventual there, back;
 static ABT_mutex mutex;
 static ABT_cond cond;
 static int turn;
 
-static double now(void) {
+static double now(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
@@ -152,21 +162,62 @@ static void many_other_stacks(void) {
     other_stacks(THREADS);
 }
 
+static void calls(void *arg) {
+    for (int i = 0; i < FAR_TURNS; i++) {
+        ABT_eventual_set(there, NULL, 0);
+        ABT_eventual_wait(back, NULL);
+        ABT_eventual_reset(back);
+    }
+    (void)arg;
+}
+
+static void responds(void *arg) {
+    for (int i = 0; i < FAR_TURNS; i++) {
+        ABT_eventual_wait(there, NULL);
+        ABT_eventual_reset(there);
+        ABT_eventual_set(back, NULL, 0);
+    }
+    (void)arg;
+}
+
+/* Each stream has one thread, and is idle while that waits. */
+static void far_eventual(void) {
+    ABT_thread_create(pool, calls, NULL, ABT_THREAD_ATTR_NULL, &threads[0]);
+    ABT_thread_create(far_pool, responds, NULL, ABT_THREAD_ATTR_NULL, &threads[1]);
+    ABT_thread_free(&threads[0]);
+    ABT_thread_free(&threads[1]);
+}
+
+/* The other stream is. */
+static void idle(void) {
+    struct timespec time = {0, IDLE_MS * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+#define CPU CLOCK_PROCESS_CPUTIME_ID
+
+enum streams { ONE_STREAM, TWO_STREAMS };
+
+/* `limit`: of the ratio, ours / the original's; 0: none. */
 static const struct operation {
     const char *name;
     void (*run)(void);
-    double count;
+    double count, limit;
+    enum streams streams;
+    clockid_t clock;
 } operations[OPERATIONS] = {
-    {"create + free, 1000 at a time", create_many, (double)BATCHES *THREADS},
-    {"create + free, one at a time", create_one, (double)BATCHES *THREADS},
-    {"tasklet, create + free", create_tasklets, (double)BATCHES *THREADS},
-    {"yield", yield, 2.0 * TURNS},
-    {"yield_to", yield_to, 2.0 * TURNS},
-    {"eventual, round trip", eventual, TURNS},
-    {"condition, round trip", condition, TURNS},
-    {"mutex, lock + unlock", lock, TURNS},
-    {"create + free, stack of another size", other_stack, THREADS},
-    {"likewise, 1000 at a time", many_other_stacks, THREADS},
+    {"create + free, 1000 at a time", create_many, (double)BATCHES *THREADS, 0.95, ONE_STREAM, CPU},
+    {"create + free, one at a time", create_one, (double)BATCHES *THREADS, 0.95, ONE_STREAM, CPU},
+    {"tasklet, create + free", create_tasklets, (double)BATCHES *THREADS, 1, ONE_STREAM, CPU},
+    {"yield", yield, 2.0 * TURNS, 0.8, ONE_STREAM, CPU},
+    {"yield_to", yield_to, 2.0 * TURNS, 0.8, ONE_STREAM, CPU},
+    {"eventual, round trip", eventual, TURNS, 0.85, ONE_STREAM, CPU},
+    {"condition, round trip", condition, TURNS, 0.85, ONE_STREAM, CPU},
+    {"mutex, lock + unlock", lock, TURNS, 0.9, ONE_STREAM, CPU},
+    {"create + free, stack of another size", other_stack, THREADS, 0, ONE_STREAM, CPU},
+    {"likewise, 1000 at a time", many_other_stacks, THREADS, 0.1, ONE_STREAM, CPU},
+    {"eventual, two idle streams (time)", far_eventual, FAR_TURNS, 1, TWO_STREAMS, CLOCK_MONOTONIC},
+    {"an idle stream, a microsecond", idle, IDLE_MS * 1e3, 0, TWO_STREAMS, CPU},
 };
 
 /* In a process of its own: one number for each operation, on standard output. */
@@ -180,10 +231,18 @@ static void measure(void) {
     ABT_mutex_create(&mutex);
     ABT_cond_create(&cond);
     for (int i = 0; i < OPERATIONS; i++) {
-        operations[i].run(); /* warm */
-        double began = now();
-        operations[i].run();
-        printf("%f\n", (now() - began) / operations[i].count);
+        const struct operation *operation = &operations[i];
+        ABT_xstream other = ABT_XSTREAM_NULL;
+        if (operation->streams == TWO_STREAMS &&
+            (ABT_xstream_create(ABT_SCHED_NULL, &other) != ABT_SUCCESS ||
+             ABT_xstream_get_main_pools(other, 1, &far_pool) != ABT_SUCCESS))
+            exit(EXIT_FAILURE);
+        operation->run(); /* warm */
+        double began = now(operation->clock);
+        operation->run();
+        printf("%f\n", (now(operation->clock) - began) / operation->count);
+        if (other != ABT_XSTREAM_NULL)
+            ABT_xstream_free(&other);
     }
     ABT_eventual_free(&there);
     ABT_eventual_free(&back);
@@ -192,8 +251,13 @@ static void measure(void) {
     exit(ABT_finalize() != ABT_SUCCESS);
 }
 
-/* The least of what was measured so far. `library` is preloaded, unless it is NULL. */
-static void run_child(const char *library, double *best) {
+/* Of each operation, in the order of the rounds. */
+struct results {
+    double ns[OPERATIONS][ROUNDS];
+};
+
+/* `library` is preloaded, unless it is NULL. */
+static void run_child(const char *library, struct results *results, int round) {
     int ends[2];
     if (pipe(ends) != 0)
         exit(EXIT_FAILURE);
@@ -209,33 +273,63 @@ static void run_child(const char *library, double *best) {
     }
     close(ends[1]);
     FILE *file = fdopen(ends[0], "r");
-    double value;
-    for (int i = 0; i < OPERATIONS && fscanf(file, "%lf", &value) == 1; i++)
-        best[i] = best[i] == 0 || value < best[i] ? value : best[i];
+    int count = 0;
+    while (count < OPERATIONS && fscanf(file, "%lf", &results->ns[count][round]) == 1)
+        count++;
     fclose(file);
     int status;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0 || count != OPERATIONS) {
         fprintf(stderr, "abt: a measuring process failed\n");
         exit(EXIT_FAILURE);
     }
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "measure") == 0)
-        measure();
-    const char *original = getenv("THRUM_BENCH_ARGOBOTS_PATH");
-    double ours[OPERATIONS] = {0}, theirs[OPERATIONS] = {0};
-    for (int round = 0; round < ROUNDS; round++) {
-        run_child(NULL, ours);
-        if (original != NULL)
-            run_child(original, theirs);
-    }
-    printf("%-38s %10s%s\n", "CPU time, ns", "libthrum", original != NULL ? "  original" : "");
+static int compare(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+static double median(double *values) {
+    qsort(values, ROUNDS, sizeof *values, compare);
+    return values[ROUNDS / 2];
+}
+
+/* How many ratios exceed their limits. */
+static int print(struct results *ours, struct results *theirs) {
+    int missed = 0;
+    printf("%-38s %10s%s\n", "CPU time, ns", "libthrum", theirs != NULL ? "  original   ratio   limit" : "");
     for (int i = 0; i < OPERATIONS; i++) {
-        printf("%-38s %10.1f", operations[i].name, ours[i]);
-        if (original != NULL)
-            printf("%10.1f", theirs[i]);
+        double here = median(ours->ns[i]), limit = operations[i].limit;
+        printf("%-38s %10.1f", operations[i].name, here);
+        if (theirs != NULL) {
+            double there_ns = median(theirs->ns[i]), ratio = here / there_ns;
+            bool is_missed = limit != 0 && ratio > limit;
+            printf("%10.1f%8.2f", there_ns, ratio);
+            if (limit != 0)
+                printf("%8.2f%s", limit, is_missed ? "  MISSED" : "");
+            missed += is_missed;
+        }
         putchar('\n');
     }
-    return 0;
+    return missed;
+}
+
+int main(int argc, char **argv) {
+    static struct results ours, theirs;
+    enum { MISSED = 3 };
+    if (argc == 2 && strcmp(argv[1], "measure") == 0)
+        measure();
+    bool checks = argc == 2 && strcmp(argv[1], "--check") == 0;
+    if (argc > 1 && !checks) {
+        fprintf(stderr, "abt: takes --check alone\n");
+        return 2;
+    }
+    const char *original = getenv("THRUM_BENCH_ARGOBOTS_PATH");
+    for (int round = 0; round < ROUNDS; round++) {
+        run_child(NULL, &ours, round);
+        if (original != NULL)
+            run_child(original, &theirs, round);
+    }
+    int missed = print(&ours, original != NULL ? &theirs : NULL);
+    return checks && missed > 0 ? MISSED : EXIT_SUCCESS;
 }
