@@ -133,11 +133,11 @@ static void end_of_user_code(struct kthread *thread) {
     if (!skipped(ROW_TLS_DTORS))
         libc.call_tls_dtors();
     thread->fresh.has_tls_dtors = false;
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     if (!skipped(ROW_TLS_DTORS))
         libc.call_tls_dtors(); /* of objects that a key's destructor made: else they would run at the next job's end */
     libc_state_end();
-    keys_clear();
+    keys_clear(KEYS_NONE_SPARED);
     store_relaxed(&thread->joins, 0); /* a handler may have left by pthread_exit in the middle of a join */
     sigbits mask = signals_mask_set(skipped(ROW_SIGMASK) ? signals_mask_get() : SIGBITS_ALL & ~SIGBITS_LIBC);
     rseq_forget();           /* no handler of the program runs any more */

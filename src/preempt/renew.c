@@ -2,7 +2,7 @@
 /* What libc does at a thread's end, and what a new thread finds: in this order
  *
  *   1. Destructors of C++ thread_locals, then those of pthread_key_t, then those of objects that the latter have made. They are
- *      the program's, and may take long.
+ *      the program's, and may take long. What libc keeps for the thread is freed.
  *   2. Robust mutexes that the thread holds become EOWNERDEAD. The kernel does that for a kernel thread's own list, which a
  *      block's is not.
  *   3. Thread-locals get their initial values, libc's own one by one; malloc's cache stays with the block.
@@ -57,7 +57,10 @@ bool renew_learn(void) {
         return false;
     keys_init();
     find_own_block();
-    return tls_init();
+    if (!tls_init())
+        return false;
+    tls_often_init();
+    return true;
 }
 
 /* --- robust mutexes --------------------------------------------------------------------------------------- */
@@ -80,11 +83,11 @@ static void die_with(uintptr_t entry, long offset, uint32_t number) {
 /* Like the kernel it leaves the list as it is after so many, which may run in a circle. */
 static void let_go_of_mutexes(const struct block *block) {
     enum { MOST = 2048 };
-    if (block_robust_list() == 0)
+    const ptrdiff_t list = block_robust_list();
+    if (list == 0)
         return;
     struct robust_list_head *head =
-        (struct robust_list_head *)(block->record +
-                                    (uintptr_t)block_robust_list()); // NOLINT(performance-no-int-to-ptr)
+        (struct robust_list_head *)(block->record + (uintptr_t)list); // NOLINT(performance-no-int-to-ptr)
     if (__builtin_expect(head->list.next == &head->list && head->list_op_pending == NULL, 1))
         return;
     struct robust_list *entry = head->list.next;
@@ -104,17 +107,19 @@ static void let_go_of_mutexes(const struct block *block) {
 
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
+/* The value that exit_watch() has given to each block stays. The first libc_state_end may call free(), and an allocator
+ * may leave something in its key; so keys come after it. What their destructors leave behind is seen to once more. */
 void block_renew(const struct block *block) {
-    exit_watch(false); /* its value is no reason to call a destructor */
-    libc.call_tls_dtors();
-    keys_run_destructors();
     libc.call_tls_dtors();
     libc_state_end();
-    keys_clear();
+    if (__builtin_expect(keys_run_destructors(exit_watch_key), 0)) {
+        libc.call_tls_dtors();
+        libc_state_end();
+        keys_clear(exit_watch_key);
+    }
     let_go_of_mutexes(block);
     tls_reimage_often();
     libc_state_begin();
-    exit_watch(true);
     block_reset_state(block);
 }
 

@@ -11,6 +11,7 @@
 #include "sched/exit.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,10 +51,11 @@ static _Noreturn void exit_kernel_thread(void *result) {
 /* The C library's pthread_exit is not ours where the library was loaded by dlopen, or where a part of the program has it from
  * dlsym(RTLD_NEXT). It would end the worker's kernel thread, and all that waits for the worker would hang. So each kernel
  * thread that runs units has a value of this key while it does. */
-static struct {
-    pthread_key_t key;
-    bool is_made;
-} watch;
+unsigned exit_watch_key = UINT_MAX;
+
+static bool is_watched(void) {
+    return exit_watch_key != UINT_MAX;
+}
 
 static void has_left(void *unused) {
     (void)unused;
@@ -66,13 +68,14 @@ static void has_left(void *unused) {
 void exit_init(void) {
     *(void **)&forced_unwind = dlsym(RTLD_DEFAULT, "_Unwind_ForcedUnwind");
     *(void **)&frame_address = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
-    if (!watch.is_made)
-        watch.is_made = pthread_key_create(&watch.key, has_left) == 0;
+    pthread_key_t key;
+    if (!is_watched() && pthread_key_create(&key, has_left) == 0)
+        exit_watch_key = key;
 }
 
 void exit_watch(bool begins) {
-    if (watch.is_made)
-        pthread_setspecific(watch.key, begins ? &watch : NULL);
+    if (is_watched())
+        pthread_setspecific(exit_watch_key, begins ? &exit_watch_key : NULL);
 }
 
 /* --- ending ------------------------------------------------------------------------------------------- */

@@ -11,5 +11,7 @@ void exit_init(void);
 /* The calling kernel thread runs units from here on, or no more. If it ends in between, a line says why, and the process
  * aborts. */
 void exit_watch(bool begins);
+/* The key (pthread_key_t) whose value says so; r/o while there are workers. UINT_MAX: there is none. */
+extern unsigned exit_watch_key;
 
 #endif

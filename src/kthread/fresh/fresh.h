@@ -102,8 +102,10 @@ void creator_affinity_changes(void); /* before such a call, each time */
 void keys_init(void); /* once, before the first thread */
 void keys_created(unsigned key, void (*destructor)(void *));
 void keys_deleted(unsigned key);
-void keys_run_destructors(void);
-void keys_clear(void);
+/* `spared`: a key whose value stays, or KEYS_NONE_SPARED. _run_destructors: false if there was none to run. */
+enum { KEYS_NONE_SPARED = -1 };
+bool keys_run_destructors(unsigned spared);
+void keys_clear(unsigned spared);
 
 /* --- libc_state.c: libc's own thread-locals ----------------------------------------------------------- */
 void libc_state_end(void);
@@ -118,6 +120,7 @@ extern void (*tls_module_seen)(const struct dl_phdr_info *info);
 /* The same without the lock that a fork waits for, and mostly without looking at each module again: for libthrum, whose threads
  * may be preempted in it. */
 void tls_reimage_often(void);
+void tls_often_init(void); /* once, after tls_init */
 /* While the thread is idle: gives back the pages of large blocks. tls_reimage must follow before user code runs. */
 void tls_trim(void);
 /* True while the caller is inside its own dl_iterate_phdr callback, which holds the loader's lock. */

@@ -92,10 +92,11 @@ void keys_deleted(unsigned key) {
 
 /* One pass over all keys, those included that a destructor creates in it. True if a destructor ran, which may have set
  * values again. As in libc a value is gone when the pass has come by, also where its key has no destructor. */
-static bool run_round(void) {
+static bool run_round(unsigned spared) {
     bool ran = false;
-    for (unsigned key = 0; key < end_of_keys(); key++) {
-        void *value = key_exists(key) ? pthread_getspecific(key) : NULL;
+    unsigned end = end_of_keys();
+    for (unsigned key = 0; key < end; key++) {
+        void *value = key != spared && key_exists(key) ? pthread_getspecific(key) : NULL;
         if (value == NULL)
             continue;
         pthread_setspecific(key, NULL);
@@ -103,23 +104,26 @@ static bool run_round(void) {
         if (destructor == NULL)
             continue;
         destructor(value);
+        end = end_of_keys();
         ran = true;
     }
     return ran;
 }
 
-void keys_run_destructors(void) {
+bool keys_run_destructors(unsigned spared) {
+    int rounds = 0;
     if (skipped(ROW_KEYS))
-        return;
-    for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS && run_round(); round++) {
-    }
+        return false;
+    while (rounds < PTHREAD_DESTRUCTOR_ITERATIONS && run_round(spared))
+        rounds++;
+    return rounds > 0;
 }
 
-void keys_clear(void) {
+void keys_clear(unsigned spared) {
     if (skipped(ROW_KEYS))
         return;
     unsigned end = end_of_keys();
     for (unsigned key = 0; key < end; key++)
-        if (key_exists(key) && pthread_getspecific(key) != NULL)
+        if (key != spared && key_exists(key) && pthread_getspecific(key) != NULL)
             pthread_setspecific(key, NULL);
 }

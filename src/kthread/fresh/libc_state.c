@@ -16,8 +16,8 @@
 void libc_state_end(void) {
     if (skipped(ROW_LIBC_TLS))
         return;
-    dlerror(); /* returns a pending error, ... */
-    dlerror(); /* ... and this call frees it */
+    if (dlerror() != NULL) /* it was pending, ... */
+        dlerror();         /* ... and this call frees it */
     if (_res.options != 0 || _res.nscount != 0) {
         res_nclose(&_res);
         memset(&_res, 0, sizeof _res); /* the next user initialises it, as in a new thread */

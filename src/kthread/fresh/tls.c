@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/rows.h"
 #include "kthread/fresh/fresh.h"
 #include "kthread/fresh/tls_layout.h"
@@ -172,29 +173,74 @@ void tls_reimage(void) {
 /* Where the thread-locals of all modules are, if each has a place in the static block. Read and written in the loader's
  * callback, under its lock; true until a module comes or goes. */
 enum { PLACES = 64 };
-static struct {
-    unsigned long long adds, subs; /* the loader's, when it was made; 0: never */
+struct table {
     unsigned count;
     bool is_complete;
     struct {
         ptrdiff_t at; /* from the thread pointer */
         struct image image;
     } of[PLACES];
+};
+
+static struct {
+    unsigned long long adds, subs; /* the loader's, when it was made; 0: never */
+    struct table table;
 } places;
 
-static void note_place(struct image image, const struct block *block) {
-    if (!block->is_static || places.count == PLACES) {
-        places.is_complete = false;
+static void note_place(struct table *table, struct image image, const struct block *block) {
+    if (!block->is_static || table->count == PLACES) {
+        table->is_complete = false;
         return;
     }
-    places.of[places.count].at = block->at - (char *)__builtin_thread_pointer();
-    places.of[places.count++].image = image;
+    table->of[table->count].at = block->at - (char *)__builtin_thread_pointer();
+    table->of[table->count++].image = image;
 }
 
-static void write_places(void) {
+static void write_places(const struct table *table) {
     char *base = __builtin_thread_pointer();
-    for (unsigned i = 0; i < places.count; i++)
-        write_image(base + places.of[i].at, places.of[i].image, true);
+    for (unsigned i = 0; i < table->count; i++)
+        write_image(base + table->of[i].at, table->of[i].image, true);
+}
+
+/* The modules that were loaded with the program, up to libc and the loader, are first in the loader's list, and are never
+ * unloaded. While that list ends with them they are all, and the loader's lock is not needed: a thread that has used another
+ * module's thread-locals has seen it added to the list. If it was unloaded since, the place of its static block is another module's
+ * one day, and libc writes that module's image to it in all threads. */
+static struct {
+    const struct link_map *last; /* r/o after tls_often_init, as the next; NULL: not known */
+    struct table table;
+} lasting;
+
+static const struct link_map *last_of_program(void) {
+    const struct link_map *last = NULL;
+    unsigned found = 0;
+    for (const struct link_map *map = _r_debug.r_map; map != NULL && found < 2; map = map->l_next)
+        if (map->l_addr == spared[0] || map->l_addr == spared[2]) {
+            last = map;
+            found++;
+        }
+    return found == 2 ? last : NULL;
+}
+
+static int note_lasting(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct walk *walk = argument;
+    (void)size;
+    if (walk->cursor == NULL)
+        lasting.last = last_of_program();
+    const struct link_map *map = tls_layout_next(&walk->cursor, info);
+    const struct block block = block_of(info, map);
+    if (block.segment != NULL)
+        note_place(&lasting.table, image_of(info, &block), &block);
+    return map == NULL || map == lasting.last;
+}
+
+void tls_often_init(void) {
+    struct walk walk = {NULL, 0};
+    lasting.table.count = 0;
+    lasting.table.is_complete = true;
+    libc.dl_iterate_phdr(note_lasting, &walk);
+    if (!lasting.table.is_complete || walk.cursor != lasting.last)
+        lasting.last = NULL;
 }
 
 /* The first module leads to the table, the others make it. */
@@ -202,20 +248,20 @@ static int reimage_known(struct dl_phdr_info *info, size_t size, void *argument)
     struct walk *walk = argument;
     (void)size;
     if (walk->added == 0) {
-        if (places.is_complete && places.adds == info->dlpi_adds && places.subs == info->dlpi_subs) {
-            write_places();
+        if (places.table.is_complete && places.adds == info->dlpi_adds && places.subs == info->dlpi_subs) {
+            write_places(&places.table);
             return 1;
         }
         places.adds = walk->added = info->dlpi_adds;
         places.subs = info->dlpi_subs;
-        places.count = 0;
-        places.is_complete = true;
+        places.table.count = 0;
+        places.table.is_complete = true;
     }
     const struct block block = block_of(info, tls_layout_next(&walk->cursor, info));
     if (block.segment == NULL)
         return 0;
     const struct image image = image_of(info, &block);
-    note_place(image, &block);
+    note_place(&places.table, image, &block);
     if (block.at != NULL)
         write_image(block.at, image, block.is_static);
     return 0;
@@ -223,7 +269,10 @@ static int reimage_known(struct dl_phdr_info *info, size_t size, void *argument)
 
 void tls_reimage_often(void) {
     struct walk walk = {NULL, 0};
-    libc.dl_iterate_phdr(reimage_known, &walk);
+    if (lasting.last != NULL && load_relaxed(&lasting.last->l_next) == NULL)
+        write_places(&lasting.table);
+    else
+        libc.dl_iterate_phdr(reimage_known, &walk);
 }
 
 void tls_trim(void) {
