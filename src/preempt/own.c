@@ -23,23 +23,41 @@ INSIDE static void note_debt(struct worker *worker) {
     }
 }
 
+INSIDE static void begin(struct worker *worker, struct thrum_unit *self, const struct own_block *block) {
+    self->tcb = block->tcb;
+    self->extras = true; /* it must come to own_renew() */
+    install_units_tcb(worker, self);
+    fetch_add_relaxed(&preempt.owners, 1U);
+    note_debt(worker);
+}
+
 /* The thread's function as its thread begins. What it calls finds the thread's own thread-locals. */
 static void *run(void *arg) {
     struct own_block *block = arg;
     struct worker *worker = enter();
     struct thrum_unit *self = worker->current;
-    self->tcb = block->tcb;
-    self->extras = true; /* it must come to own_renew() */
-    install_units_tcb(worker, self);
+    begin(worker, self, block);
     self->fn = block->fn; /* as src/inspect knows it from here on */
-    fetch_add_relaxed(&preempt.owners, 1U);
-    note_debt(worker);
     leave();
     return block->fn(block->arg);
 }
 
+/* The same of one that begins with its block installed. */
+static void *run_begun(void *arg) {
+    const struct own_block *block = arg;
+    block->owner->fn = block->fn;
+    return block->fn(block->arg);
+}
+
+void own_begin(struct worker *worker, struct thrum_unit *child) {
+    struct own_block *block = child->arg;
+    block->owner = child;
+    child->fn = run_begun;
+    begin(worker, child, block);
+}
+
 void *(*own_function(const struct thrum_unit *unit))(void *) {
-    if (unit->fn == run)
+    if (unit->fn == run || unit->fn == run_begun)
         return ((const struct own_block *)unit->arg)->fn;
     if (unit->fn != NULL && unit->fn == front_shape.entry) /* of a front end's thread */
         return *(void *(*const *)(void *))((const char *)unit->arg + front_shape.function);
@@ -57,14 +75,12 @@ void *own_argument(const struct thrum_unit *self) {
 /* Blocks that are as new, so that threads which follow each other take no lock for them. */
 enum { AS_NEW_MOST = 32 };
 
-static struct own_block *take_as_new(void) {
-    struct worker *worker = enter();
+INSIDE static struct own_block *take_as_new(struct worker *worker) {
     struct own_block *block = worker != NULL ? worker->as_new.first : NULL;
     if (block != NULL) {
         worker->as_new.first = block->next;
         worker->as_new.count--;
     }
-    leave();
     return block;
 }
 
@@ -90,14 +106,30 @@ void own_worker_ends(struct worker *worker) {
 
 /* --- for spawns ---------------------------------------------------------------------------------------- */
 
-int own_make(void *(**fn)(void *), void **arg) {
-    struct own_block *block = take_as_new();
-    if (block == NULL && (block = spares_make_own()) == NULL)
-        return EAGAIN;
+static void set_function(struct own_block *block, void *(**fn)(void *), void **arg) {
     block->fn = *fn;
     block->arg = *arg;
     *fn = run;
     *arg = block;
+}
+
+bool own_take(struct worker *worker, void *(**fn)(void *), void **arg) {
+    struct own_block *block = take_as_new(worker);
+    if (block == NULL)
+        return false;
+    set_function(block, fn, arg);
+    return true;
+}
+
+int own_make(void *(**fn)(void *), void **arg) {
+    const bool is_taken = own_take(enter(), fn, arg);
+    leave();
+    if (is_taken)
+        return 0;
+    struct own_block *block = spares_make_own();
+    if (block == NULL)
+        return EAGAIN;
+    set_function(block, fn, arg);
     return 0;
 }
 
@@ -119,13 +151,25 @@ struct own_block *own_renew(const struct thrum_unit *self) {
     return is_on_worker(self) ? spares_renew_own(self->tcb) : NULL;
 }
 
+INSIDE static void give_up(struct thrum_unit *self) {
+    self->tcb = NULL;
+    fetch_sub_relaxed(&preempt.owners, 1U);
+}
+
 void own_leave(struct worker *worker, struct thrum_unit *self, struct own_block *as_new) {
     struct tcb *own = self->tcb;
     install_workers_tcb(worker);
-    self->tcb = NULL;
-    fetch_sub_relaxed(&preempt.owners, 1U);
+    give_up(self);
     if (as_new == NULL || !put_as_new(worker, as_new))
         spares_end_own(own);
+}
+
+/* Only this worker takes it from its list, and it does not before it has left it. */
+bool own_stay(struct worker *worker, struct thrum_unit *self, struct own_block *as_new) {
+    if (as_new == NULL || !put_as_new(worker, as_new))
+        return false;
+    give_up(self);
+    return true;
 }
 
 /* --- preempted ----------------------------------------------------------------------------------------- */

@@ -21,13 +21,15 @@
 #include "base/inside.h"
 
 struct tcb;
+struct thrum_unit;
 
 /* A block that a thread has for life: it was never lent, and never will be to another. Its owner's to write, but for `tcb`. */
 struct own_block {
     struct tcb *tcb; /* r/o */
     void *(*fn)(void *);
     void *arg;
-    struct own_block *next; /* in a worker's list of those that are as new (own.c) */
+    struct thrum_unit *owner; /* that begins with it installed (own_begin) */
+    struct own_block *next;   /* in a worker's list of those that are as new (own.c) */
 };
 
 /* One runtime has one kind. NULL where a kind has nothing to do. Not inside, if not said otherwise. */

@@ -185,6 +185,43 @@ static void expect_no_cleanups(const struct thrum_unit *self) {
                    "thrum_cleanup_push and thrum_cleanup_pop");
 }
 
+INSIDE static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh);
+
+/* `self` has ended, and `next`, or nothing, was picked to follow it. */
+INSIDE static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
+end_before(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
+           struct thrum_unit *next) {
+    bool again;
+    next = finish(worker, self, creator, next, &again);
+    return again ? run(next, NULL, false) : next;
+}
+
+/* Is there a creator that may be next, and that is found without looking further? */
+INSIDE static inline bool may_end_on_block(const struct worker *worker, const struct thrum_unit *self,
+                                           const struct thrum_unit *creator) {
+    return creator != NULL && worker->until_slow > 1 && !watch_on && self->stack_class != STACK_CLASS_USER;
+}
+
+/* `self` had a block, which is as new and still installed (own_stay). As unit_main ends a plain one: a creator that is next, has
+ * not run since, and has a block of its own, is in call_own() or call_slow(), and installs that. */
+INSIDE static ANNOTATE_BETWEEN struct thrum_unit *end_on_block(struct worker *worker, struct thrum_unit *self,
+                                                               const struct thrum_unit *creator) {
+    struct thrum_unit *next = pick(worker);
+    /* Pairs with the joiner's cas. */
+    if (load_acquire(&self->join) != JOIN_NONE || !is_unseen_by_others(self, next, creator) ||
+        next->tcb == NULL) {
+        install_workers_tcb(worker);
+        return end_before(worker, self, creator, next);
+    }
+    store_relaxed(&self->join, JOIN_ENDED);
+    unsigned stack_class = self->stack_class;
+    char *top = self->stack_top;
+    depot_put(&stack_depots[stack_class], &worker->stacks[stack_class], top);
+    worker->current = next;
+    return next;
+}
+
 /* `self` has returned `result`: ends it, and runs those new ones after it that can have its stack. */
 ENTERS static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
 run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) {
@@ -197,8 +234,11 @@ run_on(struct thrum_unit *self, void *result, const struct thrum_unit *creator) 
         }
         struct worker *worker = enter_at_end(self);
         self->arg = result;
-        if (self->tcb != NULL)
+        if (self->tcb != NULL) {
+            if (may_end_on_block(worker, self, creator) && own_stay(worker, self, as_new))
+                return end_on_block(worker, self, creator);
             own_leave(worker, self, as_new);
+        }
         bool again;
         struct thrum_unit *next = finish(worker, self, creator, NULL, &again);
         if (!again) {
@@ -233,15 +273,6 @@ run(struct thrum_unit *self, struct thrum_unit *parent, bool fresh) {
     leave();
     void *result = self->fn(self->arg);
     return run_on(self, result, parent);
-}
-
-/* `self` has ended, and `next`, or nothing, was picked to follow it. */
-INSIDE static __attribute__((noinline)) ANNOTATE_BETWEEN struct thrum_unit *
-end_before(struct worker *worker, struct thrum_unit *self, const struct thrum_unit *creator,
-           struct thrum_unit *next) {
-    bool again;
-    next = finish(worker, self, creator, next, &again);
-    return again ? run(next, NULL, false) : next;
 }
 
 /* run() for the usual cases, which must be short: no tool is told, and the child, which is plain at its end, returns to its parent,

@@ -157,7 +157,7 @@ INSIDE static __attribute__((noinline)) bool may_run_now(struct worker *worker, 
 }
 
 LEAVES static inline __attribute__((always_inline)) int spawn_now(struct worker *worker, thrum_t *thread,
-                                                                  struct thrum_unit *unit) {
+                                                                  struct thrum_unit *unit, bool is_own) {
     unsigned stack_class = unit->stack_class;
     unit->stack_top = depot_get(&stack_depots[stack_class], &worker->stacks[stack_class]);
     if (unit->stack_top == NULL) {
@@ -166,7 +166,10 @@ LEAVES static inline __attribute__((always_inline)) int spawn_now(struct worker 
         return EAGAIN;
     }
     struct thrum_unit *self = worker->current;
-    run_child(worker, self, unit, self);
+    if (is_own)
+        call_own(worker, self, unit);
+    else
+        run_child(worker, self, unit, self);
     self->called_child = NULL;
     leave();
     if (thread != NULL)
@@ -236,8 +239,11 @@ LEAVES static __attribute__((noinline)) int spawn_tasklet(struct worker *worker,
     return error;
 }
 
-LEAVES static inline __attribute__((always_inline)) int
-spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+/* `is_own`: by own_make() or own_take(). */
+LEAVES static inline __attribute__((always_inline)) int spawn_as(struct worker *worker, thrum_t *thread,
+                                                                 const thrum_attr_t *attr,
+                                                                 void *(*fn)(void *), void *arg,
+                                                                 bool is_own) {
     if (__builtin_expect(worker == NULL && !load_acquire(&runtime.open), 0)) {
         leave();
         int error = scheduler_start_default();
@@ -257,7 +263,7 @@ spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*
         return EINVAL;
     }
     if (__builtin_expect(worker != NULL && may_run_now(worker, attr), 1))
-        return spawn_now(worker, thread, unit);
+        return spawn_now(worker, thread, unit, is_own);
     if (!has_stack_for(worker, unit)) {
         unit_free(worker, unit);
         leave();
@@ -268,6 +274,11 @@ spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*
     enqueue(worker, unit);
     leave();
     return 0;
+}
+
+LEAVES static inline __attribute__((always_inline)) int
+spawn(struct worker *worker, thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
+    return spawn_as(worker, thread, attr, fn, arg, false);
 }
 
 /* One that has a kernel thread of its own from its beginning: wherever it goes, that is where it is woken. */
@@ -286,15 +297,41 @@ static int spawn_solo(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(voi
     return 0;
 }
 
+/* Is that the usual case of thrum_spawn, and a block at hand? */
+INSIDE static inline bool is_plain_own(struct worker *worker, const thrum_t *thread,
+                                       const thrum_attr_t *attr) {
+    return attr == NULL && worker != NULL && thread != NULL && may_run_at_once(worker, worker->current) &&
+           !worker_owes_from(worker, worker->current) && is_at_hand(&worker->units) &&
+           is_at_hand(&worker->stacks[STACK_CLASS_DEFAULT]) && worker->as_new.first != NULL;
+}
+
 /* One that has thread-locals of its own. */
 static int spawn_with_block(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *), void *arg) {
     int error = 0;
-    /* Before there is a block: spawn() would begin anew with that. */
+    /* Before there is a block: spawn_as() would begin anew with that. */
     if (worker_here() == NULL && !load_acquire(&runtime.open)) /* pairs with the runtime's start */
         return (error = scheduler_start_default()) != 0 ? error : thrum_spawn(thread, attr, fn, arg);
-    if ((error = own_make(&fn, &arg)) != 0)
-        return error;
-    error = spawn(enter(), thread, attr, fn, arg);
+    struct worker *worker = enter();
+    if (is_plain_own(worker, thread, attr)) {
+        struct thrum_unit *self = worker->current;
+        struct magazine *units = worker->units.loaded, *stacks = worker->stacks[STACK_CLASS_DEFAULT].loaded;
+        struct thrum_unit *child = (struct thrum_unit *)(void *)units->objects[--units->count];
+        child->stack_top = stacks->objects[--stacks->count];
+        own_take(worker, &fn, &arg);
+        unit_set(child, fn, arg, JOIN_NONE);
+        call_own(worker, self, child);
+        self->called_child = NULL;
+        leave();
+        *thread = child;
+        return 0;
+    }
+    if (__builtin_expect(!own_take(worker, &fn, &arg), 0)) {
+        leave();
+        if ((error = own_make(&fn, &arg)) != 0)
+            return error;
+        worker = enter();
+    }
+    error = spawn_as(worker, thread, attr, fn, arg, true);
     if (error != 0)
         own_unmake(arg);
     return error;
@@ -316,13 +353,18 @@ static inline bool is_to_have_own(const struct attributes *attributes) {
            (attributes->flags & THRUM_SPAWN_OWN_KTHREAD || is_to_have_block(attributes));
 }
 
+static __attribute__((noinline)) int spawn_lean(thrum_t *thread, const thrum_attr_t *attr,
+                                                void *(*fn)(void *), void *arg) {
+    return spawn(enter(), thread, attr, fn, arg);
+}
+
 static __attribute__((noinline)) int spawn_any(thrum_t *thread, const thrum_attr_t *attr, void *(*fn)(void *),
                                                void *arg) {
     if (fn == NULL)
         return EINVAL;
-    if (__builtin_expect(attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)), 0))
+    if (attr == NULL ? own_is_default : is_to_have_own(attributes_of(attr)))
         return spawn_own(thread, attr, fn, arg);
-    return spawn(enter(), thread, attr, fn, arg);
+    return spawn_lean(thread, attr, fn, arg);
 }
 
 INSIDE static void begin_solo(struct thrum_unit *unit, struct worker *solo) {

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "sched/carrier.h"
+#include "sched/life.h"
 
 /* A unit that is just leaving is waited for there (context.S). The exception is the primary on carriers, which then
  * keeps its kernel thread: it may be leaving the worker that relieved its own (preempt/relief.c). */
@@ -127,6 +128,21 @@ __attribute__((noinline)) void call_slow(struct worker *worker, struct thrum_uni
     depart(worker, self, child, &left, parent != NULL ? THRUM_TRACE_CHILD : THRUM_TRACE_WAIT);
     arch_call(child, parent, &self->sp, unit_first_frame(child));
     arrive(self, &left);
+    if (has_block)
+        resume_with_block(worker_here(), self);
+}
+
+/* From block to block, where nothing else is to be changed: the worker's own is left out. */
+void call_own(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child) {
+    const bool has_block = self->tcb != NULL;
+    worker->current = child;
+    if (__builtin_expect(watch_on || (!has_block && switch_is_slow(worker)), 0)) {
+        run_child(worker, self, child, self);
+        return;
+    }
+    thrum_assert(regions_open() == 1);
+    own_begin(worker, child);
+    arch_call(child, self, &self->sp, unit_first_frame(child));
     if (has_block)
         resume_with_block(worker_here(), self);
 }

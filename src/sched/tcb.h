@@ -5,11 +5,13 @@
  * block, but on a spare one (preempt/spares.h). All units that have no block of their own run on their worker's. A
  * preempted unit keeps it, and the worker continues with another one. The primary has its own block for life, and the
  * worker's is unused while it runs. A worker that leaves a unit with its own block installs the worker's before it, and
- * the unit's again when it is resumed: so a thread that switches to it does not need to know. When a preempted unit has resumed,
+ * the unit's again when it is resumed: so a thread that switches to it does not need to know. Two do know, and leave the
+ * worker's out: a call of a child with its own (call_own), and the return from it (own_stay). When a preempted unit has resumed,
  * its block is the worker's again, and the worker's former one is spare.
  *
  * Invariants. A block is at any time: installed on one kernel thread, or a worker's while a unit with its own runs
- * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. Each has its own
+ * there, or kept by one unit that does not run, or a worker's reserve, or in the list of spares. (In that of a worker's blocks that are as
+ * new it may still be installed there, inside.) Each has its own
  * thrum_worker and thrum_nopreempt; the thread that installs a block writes both first.
  *
  * Modelled in tests/model/lend.pml, tcb_install in defer.pml. */

@@ -84,16 +84,23 @@ static inline bool own_is_wanted(enum thrum_preempt_mode mode) {
 
 /* Creates what it runs on, and changes the function to be called into one that installs it. 0 or EAGAIN. */
 NOT_INSIDE int own_make(void *(**fn)(void *), void **arg);
+/* The same by one that is as new. False: this worker has none. */
+INSIDE bool own_take(struct worker *worker, void *(**fn)(void *), void **arg);
+/* `child`, which has that function, is called now, on this worker: it begins with its block installed. The caller has left its own,
+ * if it has one, or has no exceptions in flight. */
+INSIDE void own_begin(struct worker *worker, struct thrum_unit *child);
 /* The function that the thread, which has not ended, was created to run. For inspection. */
 SIGSAFE void *(*own_function(const struct thrum_unit *unit))(void *);
 /* It was not spawned, after all. */
 NOT_INSIDE void own_unmake(void *arg);
 
 /* The function of `self` has returned. own_renew: runs destructors, and makes its block as new; NULL: that is not possible, or
- * not here. Then own_leave: the worker's block is installed. `self` is not preempted any more: it would seem to have had
- * no block for life (worker_owes_from). */
+ * not here. Then own_leave: the worker's block is installed, and `self` is not preempted any more: it would seem to have had no block
+ * for life (worker_owes_from). Or own_stay, if it returns true: `self` has none any more, but it is
+ * still installed, and the next unit that runs here installs another at once. Nothing else runs before that. */
 NOT_INSIDE struct own_block *own_renew(const struct thrum_unit *self);
 INSIDE void own_leave(struct worker *worker, struct thrum_unit *self, struct own_block *as_new);
+INSIDE bool own_stay(struct worker *worker, struct thrum_unit *self, struct own_block *as_new);
 
 /* The argument of the present unit's function. */
 void *own_argument(const struct thrum_unit *self);

@@ -270,6 +270,8 @@ INSIDE void switch_slow(struct worker *worker, struct thrum_unit *self, struct t
                         enum thrum_trace_kind why);
 INSIDE void call_slow(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child,
                       struct thrum_unit *parent);
+/* Calls a child that has a block of its own (own_make). `self`, which may be resumed by any worker, is enqueued. */
+INSIDE void call_own(struct worker *worker, struct thrum_unit *self, struct thrum_unit *child);
 
 /* yield.c: enqueues a runnable unit that gives up its worker. It has announced itself. `place` is an earlier result of
  * unit_place. `to_all`: where all workers look, if it may run on any. */
