@@ -104,6 +104,15 @@ void own_worker_ends(struct worker *worker) {
     }
 }
 
+void own_prepare(struct worker *worker) {
+    struct own_block *block = own_is_default && spares_recycle_own() ? spares_make_own() : NULL;
+    if (block == NULL)
+        return;
+    enter();
+    put_as_new(worker, block);
+    leave();
+}
+
 /* --- for spawns ---------------------------------------------------------------------------------------- */
 
 static void set_function(struct own_block *block, void *(**fn)(void *), void **arg) {

@@ -134,6 +134,8 @@ void preempt_fork_child(const struct worker *worker);
 bool preempt_worker_ready(struct worker *worker);
 /* It is not to be, after all. */
 void preempt_worker_unready(struct worker *worker);
+/* Likewise (own.c): the first of its threads finds a block, where threads with one for life are this runtime's default. */
+NOT_INSIDE void own_prepare(struct worker *worker);
 /* By the kernel thread that becomes the worker; `primary`: what runs on it continues as that unit, else NULL. False:
  * there is nothing to interrupt it, or no memory. And at its end, when it runs nothing any more. */
 bool preempt_worker_begin(struct worker *worker, struct thrum_unit *primary);

@@ -174,6 +174,10 @@ void spares_retire_surplus(void) {
 
 /* --- for threads that have one for life --------------------------------------------------------------- */
 
+bool spares_recycle_own(void) {
+    return spares.kind->renew_own != NULL;
+}
+
 struct own_block *spares_make_own(void) {
     return spares.kind->make_own();
 }

@@ -83,6 +83,7 @@ SIGSAFE bool spares_are_short(void);
 
 /* As the functions of the kind. */
 struct own_block *spares_make_own(void);
+bool spares_recycle_own(void); /* they can be made as new */
 struct own_block *spares_renew_own(struct tcb *tcb);
 void spares_end_own(struct tcb *tcb);
 

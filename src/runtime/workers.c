@@ -46,6 +46,7 @@ static int become_first(struct worker *worker, struct thrum_unit *primary) {
         preempt_worker_unready(worker);
         return EAGAIN;
     }
+    own_prepare(worker);
     *primary = (struct thrum_unit){.kind = UNIT_BOUND, .bound = worker, .escaped = true, .is_primary = true};
     worker->current = primary;
     return 0;

@@ -412,6 +412,16 @@ TEST_F(BlocksOfThreads, AreAsNewInATree) {
     expect_new_in_tree(&linked, locals_ended, locals_ended_elsewhere);
 }
 
+// Where all threads have one, the first does not wait until it is made.
+TEST_F(BlocksOfThreads, AreThereForTheFirstThread) {
+    blocks_forget();
+    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+    faults.create.after(0, 1000, EAGAIN);
+    void *result = in_own([](void *arg) { return arg; }, this);
+    faults_clear();
+    EXPECT_EQ(result, this);
+}
+
 namespace {
 
 // A tree of threads, and how many of them had run when thrum_spawn returned.
