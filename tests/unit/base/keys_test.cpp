@@ -91,11 +91,11 @@ TEST_P(Keys, DestructorsGetTheirValuesInTheOrderOfKeys) {
     ASSERT_LT(a, b);
     set('b', 2);
     set('a', 1);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls, (std::vector<Call>{{'a', number(1)}, {'b', number(2)}}));
     EXPECT_EQ(get('a'), nullptr);
     EXPECT_EQ(get('b'), nullptr);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls.size(), 2u) << "nothing is left to destroy";
 }
 
@@ -103,12 +103,27 @@ TEST_P(Keys, NoCallWithoutValueOrDestructor) {
     make('a', [](void *value) { note('a', value); });
     make('n', nullptr);
     set('n', 5);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_TRUE(calls.empty());
     EXPECT_EQ(get('n'), nullptr) << "a pass takes every value";
     set('n', 5);
-    keys_clear();
+    keys_clear(KEYS_NONE_SPARED);
     EXPECT_EQ(get('n'), nullptr);
+}
+
+TEST_P(Keys, ASparedKeyKeepsItsValue) {
+    const pthread_key_t kept = make('a', [](void *value) { note('a', value); });
+    make('b', [](void *value) { note('b', value); });
+    set('a', 1);
+    EXPECT_FALSE(keys_run_destructors(kept)) << "there was none to run";
+    set('b', 2);
+    EXPECT_TRUE(keys_run_destructors(kept));
+    set('b', 3);
+    keys_clear(kept);
+    EXPECT_EQ(calls, (std::vector<Call>{{'b', number(2)}}));
+    EXPECT_EQ(get('a'), number(1));
+    EXPECT_EQ(get('b'), nullptr);
+    keys_clear(KEYS_NONE_SPARED);
 }
 
 // As libc: a pass takes the values key by key, those without a destructor too.
@@ -125,7 +140,7 @@ TEST_P(Keys, DestructorSeesTheValuesOfLaterKeysOnly) {
     ASSERT_LT(keys_of_test['a'], keys_of_test['n']);
     for (char name : {'m', 'a', 'n'})
         set(name, 7);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(before, nullptr);
     EXPECT_EQ(after, number(7));
     EXPECT_EQ(get('n'), nullptr);
@@ -138,13 +153,13 @@ TEST_P(Keys, RoundsEnd) {
         set('a', reinterpret_cast<uintptr_t>(value) + 1);
     });
     set('a', 1);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     std::vector<Call> expected;
     for (uintptr_t i = 1; i <= PTHREAD_DESTRUCTOR_ITERATIONS; i++)
         expected.push_back({'a', number(i)});
     EXPECT_EQ(calls, expected);
     EXPECT_EQ(get('a'), number(PTHREAD_DESTRUCTOR_ITERATIONS + 1));
-    keys_clear();
+    keys_clear(KEYS_NONE_SPARED);
     EXPECT_EQ(get('a'), nullptr);
 }
 
@@ -157,7 +172,7 @@ TEST_P(Keys, ValueSetForAnEarlierKeyIsDestroyedInTheNextRound) {
     });
     make('c', [](void *value) { note('c', value); });
     set('b', 2);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls, (std::vector<Call>{{'b', number(2)}, {'c', number(30)}, {'a', number(10)}}));
 }
 
@@ -167,7 +182,7 @@ TEST_P(Keys, DeletedKeysAreNotDestroyed) {
     set('a', 1);
     set('b', 2);
     remove('a');
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls, (std::vector<Call>{{'b', number(2)}}));
 }
 
@@ -175,10 +190,10 @@ TEST_P(Keys, LastDestructorGivenCounts) {
     pthread_key_t a = make('a', [](void *) { FAIL() << "of the key that was deleted"; });
     remove('a');
     ASSERT_EQ(make('a', [](void *value) { note('a', value); }), a) << "libc uses its number again";
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_TRUE(calls.empty());
     set('a', 3);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls.size(), 1u);
 }
 
@@ -186,12 +201,12 @@ TEST_F(KeysReported, DeletedKeysAreLeftAlone) {
     pthread_key_t a = make('a', [](void *value) { note('a', value); });
     set('a', 1);
     keys_deleted(a);
-    keys_run_destructors();
-    keys_clear();
+    keys_run_destructors(KEYS_NONE_SPARED);
+    keys_clear(KEYS_NONE_SPARED);
     EXPECT_TRUE(calls.empty());
     EXPECT_EQ(get('a'), number(1));
     keys_created(a, [](void *value) { note('a', value); });
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls.size(), 1u) << "and known again when its number is used again";
 }
 
@@ -199,8 +214,8 @@ TEST_P(Keys, ValuesAreTheThreadsOwn) {
     make('a', [](void *value) { note('a', value); });
     set('a', 1);
     Plain([] {
-        keys_run_destructors();
-        keys_clear();
+        keys_run_destructors(KEYS_NONE_SPARED);
+        keys_clear(KEYS_NONE_SPARED);
     }).join();
     EXPECT_TRUE(calls.empty());
     EXPECT_EQ(get('a'), number(1));
@@ -211,8 +226,8 @@ TEST_P(Keys, NumbersThatCannotBeAreIgnored) {
     keys_created(UINT32_MAX, [](void *) { abort(); });
     keys_deleted(PTHREAD_KEYS_MAX);
     keys_deleted(UINT32_MAX);
-    keys_run_destructors();
-    keys_clear();
+    keys_run_destructors(KEYS_NONE_SPARED);
+    keys_clear(KEYS_NONE_SPARED);
 }
 
 // Above every key that is told of, and below one that was deleted.
@@ -221,10 +236,10 @@ TEST_F(KeysInTable, KeysThatNothingReportedAreDestroyed) {
     make('b', [](void *value) { note('b', value); });
     make('c', [](void *value) { note('c', value); });
     remove('a');
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     set('b', 2);
     set('c', 3);
-    keys_run_destructors();
+    keys_run_destructors(KEYS_NONE_SPARED);
     EXPECT_EQ(calls, (std::vector<Call>{{'b', number(2)}, {'c', number(3)}}));
 }
 
@@ -241,7 +256,7 @@ TEST_F(KeysInTable, IsNotReadWhereLibcTellsSomethingElse) {
     auto is_read_with = [](const char *name, void *symbol) {
         faults.symbols[name] = symbol;
         keys_init();
-        keys_run_destructors();
+        keys_run_destructors(KEYS_NONE_SPARED);
         faults.symbols.clear();
         return !calls.empty();
     };
