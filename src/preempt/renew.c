@@ -107,8 +107,9 @@ static void let_go_of_mutexes(const struct block *block) {
 
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
-/* The value that exit_watch() has given to each block stays. The first libc_state_end may call free(), and an allocator
- * may leave something in its key; so keys come after it. What their destructors leave behind is seen to once more. */
+/* The value that exit_watch() has given to each block stays; one that was made while there was no key gets it here. The first
+ * libc_state_end may call free(), and an allocator may leave something in its key; so keys come after it. What their destructors
+ * leave behind is seen to once more. */
 void block_renew(const struct block *block) {
     libc.call_tls_dtors();
     libc_state_end();
@@ -120,6 +121,8 @@ void block_renew(const struct block *block) {
     let_go_of_mutexes(block);
     tls_reimage_often();
     libc_state_begin();
+    if (__builtin_expect(pthread_getspecific(exit_watch_key) == NULL, 0))
+        exit_watch(true);
     block_reset_state(block);
 }
 

@@ -4,6 +4,7 @@
 #include "context/annotate.h"
 #include "preempt/blocks.h"
 #include "preempt/preempt.h"
+#include "sched/exit.h"
 
 bool blocks_are_not_for_tools(void) {
     return annotate_holds_signals;
@@ -40,6 +41,10 @@ size_t blocks_bytes(void) {
 
 unsigned blocks_spare(void) {
     return __atomic_load_n(&preempt_counts.spare, __ATOMIC_RELAXED);
+}
+
+unsigned blocks_watch_key(void) {
+    return exit_watch_key;
 }
 
 void blocks_forget(void) {

@@ -22,6 +22,8 @@ void blocks_forget(void);
 size_t blocks_bytes(void);
 /* That no thread and no worker has. */
 unsigned blocks_spare(void);
+/* The key whose value a block has while units may run on it (sched/exit.h). */
+unsigned blocks_watch_key(void);
 
 #ifdef __cplusplus
 }

@@ -412,6 +412,26 @@ TEST_F(BlocksOfThreads, AreAsNewInATree) {
     expect_new_in_tree(&linked, locals_ended, locals_ended_elsewhere);
 }
 
+// The end of its kernel thread is noticed on each, also where one was made while no key was left for that.
+TEST_F(BlocksOfThreads, AreWatchedAfterAThreadThatWasNot) {
+    const Preempting preempting(1, THRUM_PREEMPT_OWN_TLS);
+    struct Seen {
+        pthread_t self;
+        void *value;
+    } seen[2] = {};
+    ASSERT_LT(blocks_watch_key(), static_cast<unsigned>(PTHREAD_KEYS_MAX));
+    for (Seen &of_thread : seen)
+        in_own(
+            [](void *arg) -> void * {
+                *static_cast<Seen *>(arg) = {pthread_self(), pthread_getspecific(blocks_watch_key())};
+                pthread_setspecific(blocks_watch_key(), nullptr);
+                return nullptr;
+            },
+            &of_thread);
+    EXPECT_EQ(seen[0].self, seen[1].self);
+    EXPECT_NE(seen[1].value, nullptr);
+}
+
 // Where all threads have one, the first does not wait until it is made.
 TEST_F(BlocksOfThreads, AreThereForTheFirstThread) {
     blocks_forget();
