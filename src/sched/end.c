@@ -204,7 +204,8 @@ INSIDE static inline bool may_end_on_block(const struct worker *worker, const st
 }
 
 /* `self` had a block, which is as new and still installed (own_stay). As unit_main ends a plain one: a creator that is next, has
- * not run since, and has a block of its own, is in call_own() or call_slow(), and installs that. */
+ * not run since, and has a block of its own, is in call_own() or call_slow(), and installs that. It was called there without
+ * watch_on, which does not go off while there are workers (trace_forget): so it takes nothing from the worker's own block. */
 INSIDE static ANNOTATE_BETWEEN struct thrum_unit *end_on_block(struct worker *worker, struct thrum_unit *self,
                                                                const struct thrum_unit *creator) {
     struct thrum_unit *next = pick(worker);

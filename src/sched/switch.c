@@ -72,6 +72,7 @@ INSIDE static inline __attribute__((always_inline)) void arrive(struct thrum_uni
     annotate_happens_after(self);
     trace_run(worker_here(), self, THRUM_TRACE_RESUME);
     struct exception_globals *exceptions = worker_here()->exceptions;
+    thrum_assert(exceptions != &tcb_unit_has_one); /* the worker's own block is installed (end_on_block) */
     exceptions->caught = self->exceptions.caught;
     exceptions->uncaught = self->exceptions.uncaught;
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "arch_ticks.h"
+#include "base/assert.h"
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/memory.h"
@@ -42,6 +43,7 @@ void trace_stop(void) {
 }
 
 void trace_forget(void) {
+    thrum_assert(load_relaxed(&runtime.count) == 0); /* watch_on is not off again while there are workers */
     trace_stop();
     trace_ring_destroy(&trace_outside_ring);
     set_watch(annotate_on);
