@@ -92,13 +92,15 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
 
 bool tls_layout_find(void) {
     struct search search = {0};
+    size_t found = NO_PLACE;
     libc.dl_iterate_phdr(look_at, &search);
     for (size_t i = 1; i < WORDS; i++) {
         if (search.modules < 2 || search.possible[i] != search.modules)
             continue;
-        if (place != NO_PLACE)
+        if (found != NO_PLACE)
             return false;
-        place = i;
+        found = i;
     }
+    place = found;
     return place != NO_PLACE;
 }

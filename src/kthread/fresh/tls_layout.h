@@ -6,7 +6,8 @@
 #include <link.h>
 #include <stdbool.h>
 
-/* Once. False if this libc's record of a module is not understood: then threads cannot be kept. */
+/* Before the first use; also again, with the same result. False if this libc's record of a module is not understood: then threads
+ * cannot be kept. */
 bool tls_layout_find(void);
 
 /* Inside a dl_iterate_phdr callback: libc's record of the module that the callback is about. The cursor, NULL

@@ -227,6 +227,7 @@ LayerInit init_once() {
     init.with_one_module = init_with(iterate_linked_only);
     init.with_wrong_numbers = init_with(iterate_with_wrong_numbers);
     init.with_libc = init_with(table_iterate);
+    init.once_more = init_with(table_iterate);
     libc.call_tls_dtors = table_call_dtors;
     faults_clear();
     return init;

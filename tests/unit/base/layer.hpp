@@ -71,7 +71,7 @@ int in_child(const std::function<int()> &work);
 
 // Fills the table, and tries kthread_init() with a libc that is not understood before the real one.
 struct LayerInit {
-    bool with_nothing, with_one_module, with_wrong_numbers, with_libc;
+    bool with_nothing, with_one_module, with_wrong_numbers, with_libc, once_more;
     size_t static_tls; // what libc has of it on each stack
 };
 const LayerInit &layer_init();

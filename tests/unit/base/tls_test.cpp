@@ -61,6 +61,8 @@ TEST_F(Tls, LibcIsUnderstoodOnlyIfItsModulesAgree) {
     EXPECT_FALSE(layer_init().with_one_module) << "one is no proof";
     EXPECT_FALSE(layer_init().with_wrong_numbers);
     EXPECT_TRUE(layer_init().with_libc);
+    EXPECT_TRUE(layer_init().once_more)
+        << "as libthrum looks again where the system had no thread to learn with";
 }
 
 TEST_F(Tls, StaticBlockIsWhereTheVariablesAre) {
