@@ -21,7 +21,7 @@ for extra in "${@:4}"; do
     wanted=$(printf '%s\n%s\n' "$wanted" "$extra" | sort -u)
 done
 found=$("$readelf" --dyn-syms -W "$library" |
-    awk '$7 != "UND" && $7 != "ABS" && ($5 == "GLOBAL" || $5 == "WEAK") && NF >= 8 {
+    awk '$7 != "UND" && $7 != "ABS" && $6 != "HIDDEN" && ($5 == "GLOBAL" || $5 == "WEAK") && NF >= 8 {
         sub(/@.*/, "", $8)
         if ($8 !~ /^__odr_asan\./) print $8 # of AddressSanitizer, one for each variable
     }' |

@@ -19,6 +19,7 @@
 
 #include "arch_fault.h"
 #include "arch_signal.h"
+#include "base/assert.h"
 #include "os/signals.h"
 #include "preempt/frame_stack.h"
 #include "preempt/give_way.h"
@@ -84,6 +85,27 @@ static bool is_in_handler(struct worker *worker, const ucontext_t *context) {
     if (tick->thread.seen >= STAYS)
         tick->thread.mask = mask;
     return mask != tick->thread.mask;
+}
+
+enum { SPARED = 4 };
+
+static struct {
+    uintptr_t begin;
+    size_t size;
+} spared[SPARED]; /* r/o while there is a runtime, as the next */
+static unsigned spared_count;
+
+void handler_spares(const void *code, size_t size) {
+    thrum_assert(spared_count < SPARED);
+    spared[spared_count].begin = (uintptr_t)code;
+    spared[spared_count++].size = size;
+}
+
+bool handler_is_to_spare(uintptr_t pc) {
+    for (unsigned i = 0; i < spared_count; i++)
+        if (pc - spared[i].begin < spared[i].size)
+            return true;
+    return false;
 }
 
 /* Where its frame fits on the unit's own stack; NULL: there is no room, or it stands on another stack. */
@@ -196,7 +218,7 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     own_stack_learn_frame(arch_signal_frame(context));
     bool is_loop = is_at_loop(worker); /* is not preempted, whatever it is in */
     if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
-        !is_on(&context->uc_stack, (uintptr_t)context)) {
+        !is_on(&context->uc_stack, (uintptr_t)context) || handler_is_to_spare(arch_fault_pc(context))) {
         kernel_wait_look(worker, context, true);
         return;
     }

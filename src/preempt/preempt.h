@@ -18,6 +18,7 @@
 #define THRUM_PREEMPT_PREEMPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -164,6 +165,11 @@ SIGSAFE uint32_t preempt_owners_at_once(void);
 bool handler_would_intrude(void);
 int handler_install(void);
 void handler_remove(void);
+
+/* Code that acts on what it has found of its worker, and cannot be in a region: a thread that is there is not preempted, and the
+ * next tick looks again. Before the first runtime. */
+void handler_spares(const void *code, size_t size);
+SIGSAFE bool handler_is_to_spare(uintptr_t pc);
 
 /* --- tick.c ------------------------------------------------------------------------------------------- */
 

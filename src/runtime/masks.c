@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "runtime/children.h"
-#include "sched/worker.h"
+#include "runtime/stay.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -46,35 +46,18 @@ static __attribute__((constructor, noinline, cold)) void find(void) {
     *(void **)&libc.jump = dlsym(RTLD_NEXT, "siglongjmp"); /* last: the others are there */
 }
 
-struct stay {
-    const struct worker *worker; /* NULL: on an external kernel thread */
-    uint64_t switches;
-};
-
-static struct stay stay_now(void) {
-    const struct worker *worker = enter();
-    struct stay stay = {worker, worker != NULL ? load_relaxed(&worker->counters.switches) : 0};
-    leave();
-    return stay;
-}
-
-static bool lasts(const struct stay *stay) {
-    const struct stay now = stay_now();
-    return now.worker == stay->worker && now.switches == stay->switches;
-}
-
 /* SIG_SETMASK of `set`, or of what `choose` says for the kernel thread that the caller is on. */
 static int install(set_fn *libcs, choose_fn *choose, const sigset_t *set, sigset_t *old) {
     const sigset_t wanted = *set; /* `old` may be the same */
     for (;;) {
-        const struct stay stay = stay_now();
+        const struct stay stay = stay_begin();
         sigset_t here = wanted;
         sigbits mask;
         memcpy(&mask, &wanted, sizeof mask);
         if (choose(mask, &mask))
             memcpy(&here, &mask, sizeof mask);
         int error = libcs(SIG_SETMASK, &here, old);
-        if (error != 0 || lasts(&stay))
+        if (error != 0 || stay_lasts(stay))
             return error;
         old = NULL; /* it is there */
     }

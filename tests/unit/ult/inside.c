@@ -4,6 +4,7 @@
 
 #include "os/signals.h"
 #include "preempt/own_stack.h"
+#include "preempt/preempt.h"
 #include "sched/worker.h"
 
 struct worker *inside_enter(void) {
@@ -37,6 +38,10 @@ int inside_worker_blocks(int signal) {
     int blocks = (worker->tick.thread.mask & signals_bit(signal)) != 0;
     inside_leave();
     return blocks;
+}
+
+int inside_is_spared(uintptr_t pc) {
+    return handler_is_to_spare(pc);
 }
 
 int inside_finds_handler(const char *top) {

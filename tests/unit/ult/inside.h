@@ -23,6 +23,8 @@ void inside_wake(struct worker *worker, struct thrum_unit *unit);
 struct timers *inside_timers(struct worker *worker);
 /* The worker of the caller takes this signal for one that is blocked on its kernel thread. */
 int inside_worker_blocks(int signal);
+/* A tick does not preempt a thread whose program counter is there. */
+int inside_is_spared(uintptr_t pc);
 /* Is a handler found between the caller's frame and `top`, on the caller's stack, by what a tick looks for? */
 int inside_finds_handler(const char *top);
 /* The runtime does without membarrier. */

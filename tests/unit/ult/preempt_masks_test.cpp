@@ -9,9 +9,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csetjmp>
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -319,12 +323,12 @@ class MasksPlain : public Interrupted {};
 
 // Runs a function by single steps, and moves the thread to the other worker at up to two of its places, as a preemption would: when
 // it returns there it has the mask and the alternate stack of the worker on which it is then. A thread with another mask than its
-// worker's is not moved. Places are where a region has been left, or a system call has been made: before the next of these nothing
-// depends on the worker.
+// worker's is not moved, nor is one that ticks spare. Places are where a region has been left, or a system call has been made: before
+// the next of these nothing depends on the worker. Or all are.
 struct Steps {
     static constexpr long kTrapFlag = 0x100;
     static inline std::atomic<int> places, first, second;
-    static inline std::atomic<bool> was_inside;
+    static inline std::atomic<bool> was_inside, are_all;
 
     static void take(int, siginfo_t *, void *context) {
         auto *frame = static_cast<ucontext_t *>(context);
@@ -332,7 +336,7 @@ struct Steps {
             was_inside = true;
             return;
         }
-        if (!was_inside && !is_after_call(frame))
+        if (inside_is_spared(pc_of(frame)) || (!are_all && !was_inside && !is_after_call(frame)))
             return;
         was_inside = false;
         const int place = ++places;
@@ -343,13 +347,18 @@ struct Steps {
         move_to(1 - static_cast<unsigned>(thrum_worker_self()));
         pthread_sigmask(SIG_BLOCK, nullptr, &frame->uc_sigmask);
         sigaltstack(nullptr, &frame->uc_stack);
-        if (place == second)
+        if (place >= second)
             frame->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
     }
 
+    static std::uintptr_t pc_of(const ucontext_t *frame) {
+        return static_cast<std::uintptr_t>(frame->uc_mcontext.gregs[REG_RIP]);
+    }
+
     static bool is_after_call(const ucontext_t *frame) {
-        const auto *next = reinterpret_cast<const unsigned char *>(frame->uc_mcontext.gregs[REG_RIP]);
-        return next[-2] == 0x0f && next[-1] == 0x05; // syscall
+        const auto *next =
+            reinterpret_cast<const unsigned char *>(pc_of(frame)); // NOLINT(performance-no-int-to-ptr)
+        return next[-2] == 0x0f && next[-1] == 0x05;               // syscall
     }
 
     static void move_to(unsigned worker) {
@@ -376,10 +385,7 @@ struct Steps {
     }
 };
 
-} // namespace
-
-// ... wherever in the call it is moved away and back: the mask is chosen for the worker on which it is installed.
-TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
+void in_stepped_thread(const std::function<void()> &work) {
     const Preempting preempting(2);
     struct sigaction action = {}, before = {};
     action.sa_sigaction = Steps::take;
@@ -387,33 +393,132 @@ TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
     ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
     thrum_attr_t attr = attr_queued();
     ASSERT_EQ(thrum_attr_set_worker(&attr, 1), 0);
-    Light thread(
-        [] {
-            sigset_t masks[2];
-            for (const unsigned worker : {0U, 1U}) {
-                Steps::move_to(worker);
-                pthread_sigmask(SIG_BLOCK, nullptr, &masks[worker]);
-            }
-            const auto install = [&] { pthread_sigmask(SIG_SETMASK, &masks[1], nullptr); };
-            for (const unsigned begins : {0U, 1U}) {
-                Steps::move_to(begins);
-                const int places = Steps::run(0, 0, install);
-                EXPECT_GE(places, 4);
-                for (int away = 1; away <= places; away++)
-                    for (int back = away + 1; back <= places + 1; back++) {
-                        Steps::move_to(begins);
-                        Steps::run(away, back, install);
-                        ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0)
-                            << begins << ", " << away << ", " << back;
-                    }
-            }
-        },
-        &attr);
+    Light thread(work, &attr);
     thread.join();
     EXPECT_EQ(sigaction(SIGTRAP, &before, nullptr), 0);
     EXPECT_FALSE(is_blocked(SIGTERM));
 }
+
+// A coroutine that returns to where it was called from.
+class Coroutine {
+  public:
+    Coroutine() {
+        getcontext(&inner_);
+        inner_.uc_stack.ss_sp = stack_.data();
+        inner_.uc_stack.ss_size = stack_.size();
+        here_ = this;
+        makecontext(
+            &inner_,
+            [] {
+                for (;;)
+                    here_->back();
+            },
+            0);
+    }
+    void go() { swapcontext(&outer_, &inner_); }
+    void back() { swapcontext(&inner_, &outer_); }
+
+  private:
+    static inline Coroutine *here_;
+    std::array<char, std::size_t{64} << 10> stack_{};
+    ucontext_t outer_{}, inner_{};
+};
+
+} // namespace
+
+// ... wherever in the call it is moved away and back: the mask is chosen for the worker on which it is installed.
+TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
+    in_stepped_thread([] {
+        sigset_t masks[2];
+        for (const unsigned worker : {0U, 1U}) {
+            Steps::move_to(worker);
+            pthread_sigmask(SIG_BLOCK, nullptr, &masks[worker]);
+        }
+        const auto install = [&] { pthread_sigmask(SIG_SETMASK, &masks[1], nullptr); };
+        Steps::are_all = false;
+        for (const unsigned begins : {0U, 1U}) {
+            Steps::move_to(begins);
+            const int places = Steps::run(0, INT_MAX, install);
+            EXPECT_GE(places, 4);
+            for (int away = 1; away <= places; away++)
+                for (int back = away + 1; back <= places + 1; back++) {
+                    Steps::move_to(begins);
+                    Steps::run(away, back, install);
+                    ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0)
+                        << begins << ", " << away << ", " << back;
+                }
+        }
+    });
+}
+
+// ... or in a switch to a coroutine and back, before one of its instructions.
+TEST_F(MasksPlain, OfAThreadThatIsMovedWhileItSwitchesToACoroutine) {
+    enum { STRIDE = 7 }; // what ticks spare is longer
+    in_stepped_thread([] {
+        const auto coroutine = std::make_unique<Coroutine>();
+        const auto there_and_back = [&] { coroutine->go(); };
+        there_and_back();
+        Steps::are_all = true;
+        for (const unsigned begins : {0U, 1U}) {
+            Steps::move_to(begins);
+            const int places = Steps::run(0, INT_MAX, there_and_back);
+            EXPECT_GE(places, 50);
+            for (int away = 1; away <= places; away += STRIDE) {
+                Steps::move_to(begins);
+                Steps::run(away, away, there_and_back);
+                ASSERT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0) << begins << ", " << away;
+            }
+        }
+    });
+}
+
+// ... as by ticks.
+TEST_F(MasksPlain, OfCoroutinesWhoseThreadIsPreempted) {
+    const Preempting preempting(2, THRUM_PREEMPT_LEND, kShort);
+    std::atomic<bool> over{false};
+    std::atomic<int> wrong{0}, rounds{0};
+    std::array<Thread, 2> computes = {Thread([&] { wait_for(over); }), Thread([&] { wait_for(over); })};
+    Thread thread([&] {
+        const auto coroutine = std::make_unique<Coroutine>();
+        for (const uint64_t end = in_us(400000); thrum_now() < end; rounds++) {
+            coroutine->go();
+            inside_enter();
+            wrong += is_blocked(SIGTERM) != (inside_worker_blocks(SIGTERM) != 0);
+            inside_leave();
+        }
+    });
+    thread.join();
+    over = true;
+    EXPECT_EQ(wrong, 0) << "of " << rounds;
+}
 #endif
+
+namespace {
+
+__attribute__((noinline)) void use_stack() {
+    std::array<volatile char, 4096> used;
+    for (volatile char &byte : used)
+        byte = 1;
+}
+
+} // namespace
+
+// A context that was saved has nothing of the library's on the stack, which its caller has used since.
+TEST(Contexts, AreResumedAgainAndAgain) {
+    const Preempting preempting(1, THRUM_PREEMPT_NONE);
+    Light thread([] {
+        ucontext_t context, here;
+        volatile int times = 0, saved = 0;
+        getcontext(&here);
+        if (saved++ == 0)
+            swapcontext(&context, &here);
+        use_stack();
+        if (times++ < 3)
+            setcontext(&context);
+        EXPECT_EQ(times, 4);
+    });
+    thread.join();
+}
 
 TEST_P(Masks, OfJumpsAreThoseOfTheWorkerTheyAreMadeOn) {
     for (const unsigned from : {0U, 1U}) {
