@@ -493,7 +493,7 @@ TEST_F(BlocksOfThreads, RunAtOnceOnManyWorkers) {
 namespace {
 
 // What runs next on the worker of a thread with a block for life, by a direct way, is a thread without, which computes.
-enum class Next { kChild, kTarget, kJoiner, kSuccessor };
+enum class Next { kChild, kTarget, kJoiner, kSuccessor, kAtSafepoint };
 
 class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface<Next> {
   protected:
@@ -572,6 +572,9 @@ class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface
         case Next::kTarget: EXPECT_EQ(thrum_switch_to(next->handle()), 0); break;
         case Next::kSuccessor: thrum_exit_to(nullptr, next->handle());
         case Next::kJoiner: break;
+        case Next::kAtSafepoint:
+            for (const uint64_t end = in_us(100 * uint64_t{kShort}); thrum_now() < end;)
+                thrum_safepoint();
         }
     }
 
@@ -581,12 +584,13 @@ class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface
 };
 
 std::string name_of_next(const testing::TestParamInfo<Next> &next) {
-    constexpr std::array kNames{"AChild", "ATarget", "AJoiner", "ASuccessor"};
+    constexpr std::array kNames{"AChild", "ATarget", "AJoiner", "ASuccessor", "AnyAtASafepoint"};
     return kNames.at(static_cast<std::size_t>(next.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Before, WithoutSpares,
-                         testing::Values(Next::kChild, Next::kTarget, Next::kJoiner, Next::kSuccessor),
+                         testing::Values(Next::kChild, Next::kTarget, Next::kJoiner, Next::kSuccessor,
+                                         Next::kAtSafepoint),
                          name_of_next);
 
 } // namespace
