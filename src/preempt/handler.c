@@ -217,8 +217,9 @@ static void on_signal(int signal, siginfo_t *info, void *argument) {
     worker->tick.last.resumed = 0;
     own_stack_learn_frame(arch_signal_frame(context));
     bool is_loop = is_at_loop(worker); /* is not preempted, whatever it is in */
+    worker->tick.last.spared = handler_is_to_spare(arch_fault_pc(context));
     if (is_forbidden(context) || (!is_loop && is_in_handler(worker, context)) ||
-        !is_on(&context->uc_stack, (uintptr_t)context) || handler_is_to_spare(arch_fault_pc(context))) {
+        !is_on(&context->uc_stack, (uintptr_t)context) || worker->tick.last.spared) {
         kernel_wait_look(worker, context, true);
         return;
     }

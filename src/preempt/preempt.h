@@ -166,8 +166,8 @@ bool handler_would_intrude(void);
 int handler_install(void);
 void handler_remove(void);
 
-/* Code that acts on what it has found of its worker, and cannot be in a region: a thread that is there is not preempted, and the
- * next tick looks again. Before the first runtime. */
+/* Code that acts on what it has found of its worker, and cannot be in a region: a thread that is there is not preempted. It is
+ * when it next begins a stay (runtime/stay.h), or by the next tick. Before the first runtime. */
 void handler_spares(const void *code, size_t size);
 SIGSAFE bool handler_is_to_spare(uintptr_t pc);
 

@@ -132,6 +132,9 @@ struct tick {
         bool late;
         /* It found the unit where that had resumed; a loop may have come there again. Written at each. */
         bool stands;
+        /* ... in code that ticks spare (handler_spares). Written at each.
+         * Legal to clear: by the unit that is there next, inside, which then takes the tick as one that came in its region. */
+        bool spared;
     } last;
 
     /* By the handler: units that wait in the kernel (tick_look_soon, preempt/kernel_wait.h). */

@@ -107,6 +107,34 @@ TEST_P(Nested, IsPreemptedInEachTurn) {
     EXPECT_GE(preemptions(), static_cast<uint64_t>(kTurns));
 }
 
+// Nearly all signals find it in the switch itself, where it may not be moved (runtime/coroutines.c). The limit is five times what a
+// slice has room for, where a switch and back takes half a microsecond.
+TEST_P(Nested, ThatOnlySwitchesIsPreempted) {
+    constexpr long kTurns = 50, kSwitches = 10L * kSlice;
+    const Preempting preempting(1, GetParam(), kSlice);
+    std::atomic<bool> over{false};
+    long switches = 0;
+    Thread other([&] {
+        for (long i = 0; i < kTurns; i++)
+            thrum_yield();
+        over = true;
+    });
+    Thread switching([&] {
+        Coroutine *self = nullptr;
+        Coroutine coroutine([&] {
+            while (!over)
+                self->suspend();
+        });
+        self = &coroutine;
+        for (; !over && switches < kTurns * kSwitches; switches++)
+            coroutine.resume();
+        coroutine.resume();
+    });
+    other.join();
+    switching.join();
+    EXPECT_LT(switches, kTurns * kSwitches);
+}
+
 // No frame of a signal is put there, which may be larger than the stack.
 TEST_P(Nested, LeavesTheStackAlone) {
     const Preempting preempting(1, GetParam());
