@@ -27,6 +27,7 @@
 
 #include "blocks.h"
 #include "faults.hpp"
+#include "inside.h"
 #include "pools.hpp"
 #include "preempt.hpp"
 
@@ -573,8 +574,10 @@ class WithoutSpares : public BlocksOfThreads, public testing::WithParamInterface
         case Next::kSuccessor: thrum_exit_to(nullptr, next->handle());
         case Next::kJoiner: break;
         case Next::kAtSafepoint:
-            for (const uint64_t end = in_us(100 * uint64_t{kShort}); thrum_now() < end;)
+            for (const uint64_t end = in_us(10 * uint64_t{kShort}); thrum_now() < end;) {
+                inside_wants_safepoint();
                 thrum_safepoint();
+            }
         }
     }
 

@@ -44,6 +44,11 @@ int inside_is_spared(uintptr_t pc) {
     return handler_is_to_spare(pc);
 }
 
+void inside_wants_safepoint(void) {
+    store_relaxed(&enter()->tick.wanted, true);
+    leave();
+}
+
 int inside_finds_handler(const char *top) {
     return own_stack_has_handler((uintptr_t)__builtin_frame_address(0), (uintptr_t)top, signals_mask_get());
 }

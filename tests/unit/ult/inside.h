@@ -25,6 +25,8 @@ struct timers *inside_timers(struct worker *worker);
 int inside_worker_blocks(int signal);
 /* A tick does not preempt a thread whose program counter is there. */
 int inside_is_spared(uintptr_t pc);
+/* On the caller's worker the slice of a thread that is not preempted was over: the next safepoint gives way. */
+void inside_wants_safepoint(void);
 /* Is a handler found between the caller's frame and `top`, on the caller's stack, by what a tick looks for? */
 int inside_finds_handler(const char *top);
 /* The runtime does without membarrier. */
