@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
     struct abt_thread *next = abt_terminate_here(self, stream); /* `self` may be gone */
     if (next == NULL)
         next = abt_pick_next(worker, host);
-    front_reset_float_control(unit);
     if (next != NULL && is_new(next, stack_size)) {
+        front_reset_float_control(unit);
         unit->arg = next;
         next->unit = unit;
         next->last_stream = stream;
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) struct abt_thread *end(struct abt_t
     else
         stream->units[stream->kept++] = unit;
     front_rest(unit);
-    abt_go_to(worker, host, unit, next, THRUM_TRACE_WAIT);
+    front_switch_at_rest(worker, unit, abt_unit_to_follow(worker, host, unit, next));
     leave();
     return unit->arg; /* abt_get_unit has set it */
 }

@@ -52,18 +52,27 @@ abt_prepare(const struct abt_thread *host, struct abt_stream *stream, struct abt
     return true;
 }
 
-/* `self` has announced itself. `next`, unless NULL, is the caller's to run. */
-INSIDE static inline __attribute__((always_inline)) void
-abt_go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self, struct abt_thread *next,
-          enum thrum_trace_kind why) {
-    struct thrum_unit *unit = worker->loop;
+/* What runs next on this stack: `next`, unless it is NULL or the host's to run. `self` has announced itself. */
+INSIDE static inline __attribute__((always_inline)) struct thrum_unit *
+abt_unit_to_follow(struct worker *worker, struct abt_thread *host, const struct thrum_unit *self,
+                   struct abt_thread *next) {
     if (__builtin_expect(next != NULL && !front_must_leave(worker, self) &&
                              abt_prepare(host, abt_stream_on(worker), next),
                          1))
-        unit = next->unit;
+        return next->unit;
+    host->direct = next;
+    return worker->loop;
+}
+
+INSIDE static inline __attribute__((always_inline)) void
+abt_go_to(struct worker *worker, struct abt_thread *host, struct thrum_unit *self, struct abt_thread *next,
+          enum thrum_trace_kind why) {
+    bool begins = next != NULL && next->unit == NULL;
+    struct thrum_unit *unit = abt_unit_to_follow(worker, host, self, next);
+    if (begins)
+        front_switch_begin(worker, self, unit, why);
     else
-        host->direct = next;
-    front_switch(worker, self, unit, why);
+        front_switch(worker, self, unit, why);
 }
 
 /* The caller can run, and gives way, to `direct` unless that is NULL. False: it is to leave. */

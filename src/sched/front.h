@@ -111,6 +111,12 @@ INSIDE static inline void front_switch(struct worker *worker, struct thrum_unit 
     switch_as(worker, self, next, why);
 }
 
+/* Likewise, if `next` is new, or has rested. */
+INSIDE static inline void front_switch_begin(struct worker *worker, struct thrum_unit *self,
+                                             struct thrum_unit *next, enum thrum_trace_kind why) {
+    switch_to_begin(worker, self, next, why);
+}
+
 /* `self` has a block for life and no spare behind it: the guest that it chooses is the host's to run. */
 static inline bool front_must_leave(const struct worker *worker, const struct thrum_unit *self) {
     return worker_owes_from(worker, self);
@@ -147,10 +153,16 @@ static inline void front_rest_no_more(struct thrum_unit *unit, void *arg) {
     store_relaxed(&unit->kind, (uint8_t)UNIT_POOLED);
 }
 
-/* As for a thread that begins: the floating-point control words are what they were at its unit's beginning. */
+/* front_switch after front_rest. */
+INSIDE static inline __attribute__((always_inline)) void
+front_switch_at_rest(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {
+    switch_to_rest(worker, self, next, THRUM_TRACE_WAIT);
+}
+
+/* For a thread that begins in the place of another: the floating-point control words are what they were at its unit's beginning.
+ * front_switch_at_rest sees to it itself. */
 static inline void front_reset_float_control(const struct thrum_unit *self) {
-    if (__builtin_expect(arch_float_control() != self->float_control, 0))
-        arch_float_control_set(self->float_control);
+    arch_float_control_reset(self->float_control);
 }
 
 /* Lets the timers of this worker fire, and the kernel run another thread: for a host that polls. */

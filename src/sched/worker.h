@@ -293,28 +293,60 @@ INSIDE void unit_publish_end(struct worker *worker, struct thrum_unit *unit);
 /* The stack that it stands on: its own, or its kernel thread's. For annotations. */
 struct annotate_stack unit_stack(const struct worker *worker, const struct thrum_unit *unit);
 
-/* The caller is inside, once (the count is the kernel thread's, and the unit that resumes leaves once), has announced
+/* The next two: the caller is inside, once (the count is the kernel thread's, and the unit that resumes leaves once), has announced
  * itself, and is inside again, perhaps on another worker, when it returns. `why` is read where there is a trace. */
-INSIDE static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
-                                    enum thrum_trace_kind why) {
+
+/* What is before the switch itself. False: there is none, as the caller stays. */
+INSIDE static inline __attribute__((always_inline)) bool
+switch_begin(struct worker *worker, const struct thrum_unit *self, struct thrum_unit **next) {
     thrum_assert(regions_open() == 1);
     bool stays = false;
-    if (!unit_ready_to_follow(worker, self, next)) {
-        next = worker->loop;
+    if (!unit_ready_to_follow(worker, self, *next)) {
+        *next = worker->loop;
         stays =
-            next ==
+            *next ==
             self; /* it runs what is not ready itself; and its sp, as it runs, is that of an earlier switch */
     }
-    thrum_assert(stays || next != self || load_relaxed(&self->sp) == UNIT_ON_CPU ||
+    thrum_assert(stays || *next != self || load_relaxed(&self->sp) == UNIT_ON_CPU ||
                  load_relaxed(&self->sp) == UNIT_KEPT);
-    worker->current = next; /* also where it stays: order_look_back has told which unit was chosen */
+    worker->current = *next; /* also where it stays: order_look_back has told which unit was chosen */
     count_one(&worker->counters.switches);
-    if (stays)
+    return !stays;
+}
+
+INSIDE static inline void switch_as(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next,
+                                    enum thrum_trace_kind why) {
+    if (!switch_begin(worker, self, &next))
         return;
     if (switch_is_slow(worker))
         switch_slow(worker, self, next, why);
     else
         arch_switch(&self->sp, next);
+}
+
+/* Likewise, to a unit that begins a thread on its stack; and of one that rests between two threads (arch_context.h): when it is
+ * resumed its floating-point control words are what they were when it began. */
+INSIDE static inline void switch_to_begin(struct worker *worker, struct thrum_unit *self,
+                                          struct thrum_unit *next, enum thrum_trace_kind why) {
+    if (!switch_begin(worker, self, &next))
+        return;
+    if (switch_is_slow(worker))
+        switch_slow(worker, self, next, why);
+    else
+        arch_switch_begin(&self->sp, next);
+}
+INSIDE static inline __attribute__((always_inline)) void switch_to_rest(struct worker *worker,
+                                                                        struct thrum_unit *self,
+                                                                        struct thrum_unit *next,
+                                                                        enum thrum_trace_kind why) {
+    if (!switch_begin(worker, self, &next))
+        return;
+    if (switch_is_slow(worker)) {
+        arch_float_control_reset(self->float_control);
+        switch_slow(worker, self, next, why);
+    } else {
+        arch_rest(&self->sp, next, self->float_control);
+    }
 }
 
 INSIDE static inline void switch_to(struct worker *worker, struct thrum_unit *self, struct thrum_unit *next) {

@@ -39,6 +39,17 @@ _Static_assert(offsetof(struct arch_frame, resume) == 8 && offsetof(struct arch_
  * and the loads acquire: the worker that resumes the unit sees the frame and all that was written before. */
 void arch_switch(void **save, struct thrum_unit *next);
 
+/* The same two for the beginning and the end of a thread on a stack that is used again. _begin: `next` rests, or is new. _rest: the
+ * caller's floating-point control word is `control` when it is resumed, and what it is now is not read. On x86-64 they are more than that. */
+static inline void arch_switch_begin(void **save, struct thrum_unit *next) {
+    arch_switch(save, next);
+}
+void arch_switch_rest(void **save, struct thrum_unit *next, uint64_t control);
+static inline __attribute__((always_inline)) void arch_rest(void **save, struct thrum_unit *next,
+                                                            uint64_t control) {
+    arch_switch_rest(save, next, control);
+}
+
 /* Likewise, but what runs next is unit_main(child, parent) on the empty stack below `top`, by a call. unit_main
  * returns the next unit: if that is the one that called, it gets there by a return, which the CPU has predicted. */
 void arch_call(struct thrum_unit *child, struct thrum_unit *parent, void **save, char *top);
@@ -58,6 +69,12 @@ static inline uint64_t arch_float_control(void) {
 
 static inline void arch_float_control_set(uint64_t control) {
     __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+
+/* Another, which mostly is the present one. Reading is faster here than writing. */
+static inline void arch_float_control_reset(uint64_t control) {
+    if (__builtin_expect(arch_float_control() != control, 0))
+        arch_float_control_set(control);
 }
 
 /* A frame below `top` from which arch_switch begins unit_main(child, NULL), with the present floating-point control

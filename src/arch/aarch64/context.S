@@ -7,7 +7,7 @@
     .cfi_rel_offset \second, \at + 8
     .endm
 
-    .macro save_frame
+    .macro save_registers
     stp     x29, x30, [sp, #-176]!
     .cfi_adjust_cfa_offset 176
     saved_pair x29, x30, 0
@@ -29,6 +29,10 @@
     saved_pair d12, d13, 128
     stp     d14, d15, [sp, #144]
     saved_pair d14, d15, 144
+    .endm
+
+    .macro save_frame
+    save_registers
     mrs     x9, fpcr
     str     x9, [sp, #160]
     .endm
@@ -80,7 +84,7 @@
 arch_switch:                            // (x0: save, x1: next)
     .cfi_startproc
     save_frame
-    ldar    x10, [x1]                   // mostly it has left its CPU; pairs with publish_sp, as below
+3:  ldar    x10, [x1]                   // mostly it has left its CPU; pairs with publish_sp, as below
     cbz     x10, 6f
     mov     x9, sp
     mov     sp, x10                     // a frame of the same form: the call frame information stays right
@@ -108,6 +112,18 @@ arch_switch:                            // (x0: save, x1: next)
     .previous
     .cfi_endproc
     .size   arch_switch, . - arch_switch
+
+    .p2align 4
+    .globl  arch_switch_rest
+    .hidden arch_switch_rest
+    .type   arch_switch_rest, %function
+arch_switch_rest:                       // (x0: save, x1: next, x2: control)
+    .cfi_startproc
+    save_registers
+    str     x2, [sp, #160]
+    b       3b
+    .cfi_endproc
+    .size   arch_switch_rest, . - arch_switch_rest
 
     .p2align 4
     .globl  arch_call

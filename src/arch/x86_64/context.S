@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See arch_context.h. A unit's outermost frame has no return address to unwind to: unwinders and debuggers stop.
 
-    .macro save_frame
+    .macro save_registers
     pushq   %rbp
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %rbp, 0
@@ -20,13 +20,17 @@
     pushq   %r15
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %r15, 0
+    .endm
+
+    .macro save_frame
+    save_registers
     subq    $8, %rsp
     .cfi_adjust_cfa_offset 8
     stmxcsr (%rsp)
     fnstcw  4(%rsp)
     .endm
 
-    .macro resume_frame
+    .macro restore_registers
     ldmxcsr (%rsp)
     fldcw   4(%rsp)
     addq    $8, %rsp
@@ -36,6 +40,10 @@
     popq    %r12
     popq    %rbx
     popq    %rbp
+    .endm
+
+    .macro resume_frame
+    restore_registers
     ret
     .endm
 
@@ -60,7 +68,7 @@
 arch_switch:                            // (rdi: save, rsi: next)
     .cfi_startproc
     save_frame
-    movq    (%rsi), %rcx                // mostly it has left its CPU
+4:  movq    (%rsi), %rcx                // mostly it has left its CPU
     testq   %rcx, %rcx
     jz      6f
     movq    %rsp, %rdx
@@ -87,6 +95,40 @@ arch_switch:                            // (rdi: save, rsi: next)
     .previous
     .cfi_endproc
     .size   arch_switch, . - arch_switch
+
+    .p2align 4
+    .globl  arch_switch_rest
+    .hidden arch_switch_rest
+    .type   arch_switch_rest, @function
+arch_switch_rest:                       // (rdi: save, rsi: next, rdx: control); reached by a jump
+    .cfi_startproc
+    save_registers
+    pushq   %rdx                        // an arch_frame's mxcsr and fpucw
+    .cfi_adjust_cfa_offset 8
+    jmp     4b
+    .cfi_endproc
+    .size   arch_switch_rest, . - arch_switch_rest
+
+    .p2align 4
+    .globl  arch_switch_begin
+    .hidden arch_switch_begin
+    .type   arch_switch_begin, @function
+arch_switch_begin:                      // (rdi: save, rsi: next)
+    .cfi_startproc
+    save_frame
+    movq    (%rsi), %rcx
+    testq   %rcx, %rcx
+    jz      6b
+    movq    %rsp, %rdx
+    movq    %rcx, %rsp
+    movq    %rdx, (%rdi)                // as in arch_switch
+    restore_registers
+    .cfi_adjust_cfa_offset -56
+    popq    %rcx
+    .cfi_adjust_cfa_offset -8
+    jmp     *%rcx
+    .cfi_endproc
+    .size   arch_switch_begin, . - arch_switch_begin
 
     .p2align 4
     .globl  arch_call

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cfenv>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "streams.hpp"
 
@@ -250,6 +252,41 @@ TEST_F(DirectAlone, EachThreadHasTheStackThatItAskedFor) {
             }
     EXPECT_GT(used, 0U);
     OK(ABT_thread_attr_free(&attr));
+}
+
+// A thread that joins one that has not begun says that this one runs before its own registers are saved. Each level joins, so
+// that any of the instructions may be the one that faults.
+static __attribute__((noinline)) void join_down(ABT_thread *threads, int depth) {
+    volatile char frame[24];
+    frame[0] = static_cast<char>(depth);
+    ABT_thread_join(threads[depth]);
+    if (depth < 1 << 30)
+        join_down(threads, depth + 1);
+    frame[1] = frame[0];
+}
+
+TEST_F(DirectAlone, AnOverflowAtAJoinIsTheJoiners) {
+    if (!can_execute_itself())
+        GTEST_SKIP() << kCannotExecute;
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    for (std::size_t more = 0; more < 16; more++) {
+        std::vector<ABT_thread> threads;
+        auto nothing = [] {};
+        auto down = [&] {
+            volatile auto *pad = static_cast<volatile char *>(__builtin_alloca(16 * more + 1));
+            pad[0] = 0;
+            join_down(threads.data(), 0);
+        };
+        auto overflows = [&] {
+            ABT_thread thread = start(pool, down);
+            for (int i = 0; i < 5000; i++)
+                threads.push_back(start(pool, nothing));
+            ABT_thread_free(&thread);
+        };
+        EXPECT_EXIT(overflows(), testing::KilledBySignal(SIGSEGV),
+                    "stack overflow in thread 0x[0-9a-f]+ on worker 0")
+            << more;
+    }
 }
 
 // They come after each other on one stack.

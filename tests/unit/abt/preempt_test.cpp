@@ -426,24 +426,6 @@ TEST_F(Preempt, ASliceAloneCounts) {
 
 namespace {
 
-// Death tests of the style "threadsafe" run this program anew. Under qemu-user that is another CPU's, which the kernel does not run.
-bool can_execute_itself() {
-    char path[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0)
-        return false;
-    path[length] = '\0';
-    const pid_t child = fork();
-    if (child == 0) {
-        if (freopen("/dev/null", "w", stdout) != nullptr)
-            execl(path, path, "--gtest_list_tests", "--gtest_filter=-*", nullptr);
-        _exit(1);
-    }
-    int status = -1;
-    return waitpid(child, &status, 0) == child && status == 0;
-}
-constexpr const char *kCannotExecute = "a program cannot execute itself here (an emulator)";
-
 // In a process of its own, in which nothing else was said before: what an attribute may ask for. A line shows each error.
 [[noreturn]] void tell_what_is_preempted() {
     ABT_thread_attr attr;

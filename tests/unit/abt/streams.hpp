@@ -5,8 +5,12 @@
 
 #include <abt.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <climits>
+#include <cstdio>
 #include <vector>
 
 #define OK(call) ASSERT_EQ(call, ABT_SUCCESS)
@@ -82,5 +86,23 @@ inline void wait_for_state(ABT_thread thread, ABT_thread_state state) {
     while (state_of(thread) != state)
         ABT_thread_yield();
 }
+
+// Death tests of the style "threadsafe" run this program anew. Under qemu-user that is another CPU's, which the kernel does not run.
+inline bool can_execute_itself() {
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    const pid_t child = fork();
+    if (child == 0) {
+        if (freopen("/dev/null", "w", stdout) != nullptr)
+            execl(path, path, "--gtest_list_tests", "--gtest_filter=-*", nullptr);
+        _exit(1);
+    }
+    int status = -1;
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+inline constexpr const char *kCannotExecute = "a program cannot execute itself here (an emulator)";
 
 } // namespace abt_test
