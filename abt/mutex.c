@@ -28,13 +28,23 @@ static const void *owner_here(void) {
     return self != NULL ? (const void *)self : &external;
 }
 
+/* Of one that nothing else is said of: the caller inlines this. Else *word is what is. */
+static inline bool try_first(struct mutex *mutex, uint32_t *word) {
+    *word = 0;
+    return cas_acquire(&mutex->word, word, MUTEX_IS_LOCKED); /* pairs with unlock_first and unlock_slow */
+}
+
+/* `word` is what it was before. */
+static inline bool try_again(struct mutex *mutex, uint32_t word) {
+    while (!(word & MUTEX_IS_LOCKED))
+        if (cas_acquire(&mutex->word, &word, word | MUTEX_IS_LOCKED)) /* pairs as that of try_first */
+            return true;
+    return false;
+}
+
 static inline bool try(struct mutex *mutex) {
-    uint32_t word = 0;
-    /* Pairs with plain_unlock and unlock_slow. */
-    while (!cas_acquire(&mutex->word, &word, word | MUTEX_IS_LOCKED))
-        if (word & MUTEX_IS_LOCKED)
-            return false;
-    return true;
+    uint32_t word;
+    return try_first(mutex, &word) || try_again(mutex, word);
 }
 
 /* Under the lock of the list. True: the caller has the mutex. False: it is locked, and says that there are waiters. */
@@ -42,7 +52,7 @@ static bool try_or_mark_locked(struct mutex *mutex) {
     uint32_t word = load_relaxed(&mutex->word), next;
     do
         next = word & MUTEX_IS_LOCKED ? word | MUTEX_HAS_WAITERS : word | MUTEX_IS_LOCKED;
-    while (!cas_acquire(&mutex->word, &word, next)); /* pairs with plain_unlock and unlock_slow */
+    while (!cas_acquire(&mutex->word, &word, next)); /* pairs with unlock_first and unlock_slow */
     return !(word & MUTEX_IS_LOCKED);
 }
 
@@ -75,16 +85,20 @@ static __attribute__((noinline)) bool unlock_slow(struct mutex *mutex) {
     return next != NULL;
 }
 
-static inline void plain_lock(struct mutex *mutex) {
-    if (__builtin_expect(!try(mutex), 0))
+/* As try_first. */
+static inline bool unlock_first(struct mutex *mutex, uint32_t *word) {
+    *word = MUTEX_IS_LOCKED;
+    return cas_acq_rel(&mutex->word, word, 0); /* pairs with try_first, try_again and try_or_mark_locked */
+}
+
+static void plain_lock(struct mutex *mutex) {
+    if (!try(mutex))
         lock_slow(mutex);
 }
 
-static inline bool plain_unlock(struct mutex *mutex) {
-    uint32_t word = MUTEX_IS_LOCKED;
-    /* Pairs with try and try_or_mark_locked. */
-    return __builtin_expect(!cas_acq_rel(&mutex->word, &word, 0), 0) && word & MUTEX_HAS_WAITERS &&
-           unlock_slow(mutex);
+static bool plain_unlock(struct mutex *mutex) {
+    uint32_t word;
+    return !unlock_first(mutex, &word) && word & MUTEX_HAS_WAITERS && unlock_slow(mutex);
 }
 
 /* True: the caller has had it already. */
@@ -143,9 +157,20 @@ ABT_EXPORT int ABT_mutex_free(ABT_mutex *mutex) {
     return ABT_SUCCESS;
 }
 
+static __attribute__((noinline)) int lock_again_or_wait(ABT_mutex handle, uint32_t word) {
+    if (attributes_of_mutex(handle) != 0)
+        abt_mutex_lock(handle);
+    else if (!try_again(mutex_of(handle), word))
+        lock_slow(mutex_of(handle));
+    return ABT_SUCCESS;
+}
+
+/* What is below is all on the way of a free mutex, and calls nothing. */
 ABT_EXPORT int ABT_mutex_lock(ABT_mutex mutex) {
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    abt_mutex_lock(mutex);
+    uint32_t word = 0;
+    if (__builtin_expect(attributes_of_mutex(mutex) != 0 || !try_first(mutex_of(mutex), &word), 0))
+        return lock_again_or_wait(mutex, word);
     return ABT_SUCCESS;
 }
 
@@ -181,9 +206,19 @@ ABT_EXPORT int ABT_mutex_spinlock(ABT_mutex mutex) {
     return ABT_SUCCESS;
 }
 
+static __attribute__((noinline)) int unlock_again_or_wake(ABT_mutex handle, uint32_t word) {
+    if (attributes_of_mutex(handle) != 0)
+        abt_mutex_unlock(handle);
+    else if (word & MUTEX_HAS_WAITERS)
+        unlock_slow(mutex_of(handle));
+    return ABT_SUCCESS;
+}
+
 ABT_EXPORT int ABT_mutex_unlock(ABT_mutex mutex) {
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    abt_mutex_unlock(mutex);
+    uint32_t word = 0;
+    if (__builtin_expect(attributes_of_mutex(mutex) != 0 || !unlock_first(mutex_of(mutex), &word), 0))
+        return unlock_again_or_wake(mutex, word);
     return ABT_SUCCESS;
 }
 
