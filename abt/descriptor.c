@@ -93,13 +93,6 @@ struct abt_thread *abt_descriptor_get_slow(void) {
     return thread != NULL ? thread : calloc(1, sizeof *thread);
 }
 
-void abt_descriptor_put_slow(struct abt_thread *thread) {
-    if (__builtin_expect(abt.preempts, 0))
-        put_spare(thread);
-    else
-        free(thread);
-}
-
 /* --- attributes and units --------------------------------------------------------------------------------- */
 
 void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr *attr) {
@@ -198,11 +191,23 @@ void abt_thread_dissociate(struct abt_thread *thread) {
 }
 
 /* Calls the program's functions. */
-__attribute__((noinline)) void abt_thread_clear(struct abt_thread *thread) {
+static void clear(struct abt_thread *thread) {
     abt_values_delete(thread);
     give_unit_back(thread);
     const size_t more = offsetof(struct abt_thread, values);
     memset((char *)thread + more, 0, sizeof *thread - more);
+    store_relaxed(&thread->has_more, false);
+}
+
+void abt_descriptor_delete_slow(struct abt_thread *thread) {
+    if (load_relaxed(&thread->has_more)) {
+        clear(thread);
+        abt_descriptor_delete(thread);
+    } else if (__builtin_expect(abt.preempts, 0)) {
+        put_spare(thread);
+    } else {
+        free(thread);
+    }
 }
 
 struct abt_thread *abt_thread_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,

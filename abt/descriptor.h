@@ -15,26 +15,35 @@ struct abt_cache {
 extern __thread struct abt_cache abt_cache __attribute__((visibility("hidden")));
 
 void abt_thread_set_attributes(struct abt_thread *thread, const struct abt_attr *attr);
-/* What this kernel thread keeps is used up, or may not take another. */
+/* What this kernel thread keeps is used up. */
 struct abt_thread *abt_descriptor_get_slow(void);
-void abt_descriptor_put_slow(struct abt_thread *thread);
-/* Of one that has_more. */
-void abt_thread_clear(struct abt_thread *thread);
+/* ... or may not take another, or this one has_more. */
+void abt_descriptor_delete_slow(struct abt_thread *thread);
 
-/* With 0 in what most threads do not use. */
+/* Inside. Is there one that this kernel thread keeps? */
+static inline bool abt_descriptor_is_at_hand(void) {
+    return abt_cache.first != NULL;
+}
+
+/* ... Which is the caller's now, with 0 in what most threads do not use. */
+static inline struct abt_thread *abt_descriptor_take(void) {
+    struct abt_thread *thread = abt_cache.first;
+    abt_cache.first = thread->next;
+    abt_cache.count--;
+    return thread;
+}
+
 static inline struct abt_thread *abt_descriptor_get(void) {
     enter();
-    struct abt_thread *thread = abt_cache.first;
-    if (__builtin_expect(thread != NULL, 1)) {
-        abt_cache.first = thread->next;
-        abt_cache.count--;
-    }
+    struct abt_thread *thread = abt_descriptor_is_at_hand() ? abt_descriptor_take() : NULL;
     leave();
     return __builtin_expect(thread != NULL, 1) ? thread : abt_descriptor_get_slow();
 }
 
-static inline void abt_descriptor_put(struct abt_thread *thread) {
-    bool keep = enter() != NULL && abt_cache.count < ABT_CACHE_MAX && !abt.preempts;
+/* Of a caller that is inside, in a region that ends with this. */
+LEAVES static inline void abt_descriptor_delete_here(struct abt_thread *thread) {
+    bool keep = worker_here() != NULL && abt_cache.count < ABT_CACHE_MAX && !abt.preempts &&
+                !load_relaxed(&thread->has_more);
     if (__builtin_expect(keep, 1)) {
         thread->next = abt_cache.first;
         abt_cache.first = thread;
@@ -42,28 +51,20 @@ static inline void abt_descriptor_put(struct abt_thread *thread) {
     }
     leave();
     if (__builtin_expect(!keep, 0))
-        abt_descriptor_put_slow(thread);
+        abt_descriptor_delete_slow(thread);
 }
 
 static inline void abt_descriptor_delete(struct abt_thread *thread) {
-    if (__builtin_expect(load_relaxed(&thread->has_more), 0))
-        abt_thread_clear(thread);
-    abt_descriptor_put(thread);
+    enter();
+    abt_descriptor_delete_here(thread);
 }
 
-/* NULL: *error says why. Else that may be written as well. */
-static inline __attribute__((always_inline)) struct abt_thread *
-abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
-                   const struct abt_attr *attr, bool named, int *error) {
-    struct abt_thread *thread = abt_descriptor_get();
-    if (__builtin_expect(thread == NULL, 0)) {
-        *error = ABT_ERR_MEM;
-        return NULL;
-    }
+static inline void abt_descriptor_init(struct abt_thread *thread, enum abt_kind kind, struct abt_pool *pool,
+                                       void (*fn)(void *), void *arg, bool named) {
     thread->unit = NULL;
     thread->fn = fn;
     thread->arg = arg;
-    thread->pool = NULL;
+    thread->pool = pool;
     thread->last_stream = NULL;
     thread->joiner = NULL;
     thread->state = ABT_THREAD_STATE_READY;
@@ -75,6 +76,18 @@ abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *)
     thread->preempt = THRUM_PREEMPT_DEFAULT;
     thread->stack_size = abt.stack_size;
     thread->stack = NULL;
+}
+
+/* NULL: *error says why. Else that may be written as well. */
+static inline __attribute__((always_inline)) struct abt_thread *
+abt_descriptor_new(enum abt_kind kind, struct abt_pool *pool, void (*fn)(void *), void *arg,
+                   const struct abt_attr *attr, bool named, int *error) {
+    struct abt_thread *thread = abt_descriptor_get();
+    if (__builtin_expect(thread == NULL, 0)) {
+        *error = ABT_ERR_MEM;
+        return NULL;
+    }
+    abt_descriptor_init(thread, kind, NULL, fn, arg, named);
     if (__builtin_expect(attr != NULL, 0))
         abt_thread_set_attributes(thread, attr);
     if (__builtin_expect(pool == NULL, 0))

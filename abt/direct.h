@@ -137,9 +137,10 @@ static inline struct abt_thread *abt_terminate_here(struct abt_thread *thread,
 
 /* --- waiting (wait.c) ------------------------------------------------------------------------------------- */
 
-ENTERS static inline void abt_wait_begin(struct abt_waiter *waiter) {
-    waiter->unit = front_wait_begin(&waiter->worker);
-    struct abt_thread *thread = waiter->worker != NULL ? abt_of_unit(waiter->unit) : NULL;
+INSIDE static inline void abt_wait_begin_here(struct worker *worker, struct abt_waiter *waiter) {
+    waiter->unit = front_wait_begin_here(worker);
+    waiter->worker = worker;
+    struct abt_thread *thread = worker != NULL ? abt_of_unit(waiter->unit) : NULL;
     waiter->thread = thread != NULL && thread->kind != ABT_KIND_MAIN && thread->pool != NULL ? thread : NULL;
     waiter->timed_out = false;
     if (__builtin_expect(waiter->thread != NULL, 1)) {
@@ -148,23 +149,93 @@ ENTERS static inline void abt_wait_begin(struct abt_waiter *waiter) {
     }
 }
 
-/* A waker may be done with the waiter already: of it only what it said before is read. */
-LEAVES static inline __attribute__((always_inline)) void abt_wait(const struct abt_waiter *waiter) {
-    struct worker *worker = waiter->worker;
-    if (__builtin_expect(waiter->thread != NULL, 1) && abt_wait_direct(worker, waiter->thread))
-        leave();
-    else
-        front_wait(worker, waiter->unit);
+ENTERS static inline void abt_wait_begin(struct abt_waiter *waiter) {
+    abt_wait_begin_here(enter(), waiter);
 }
 
-/* Waits in `list`, whose lock the caller holds and this releases. Unchecked: the wait's region begins within the lock's. */
-LEAVES INSIDE_UNCHECKED static inline __attribute__((always_inline)) void
-abt_wait_in(struct abt_waitlist *list, struct abt_spin *lock) {
+/* A waker may be done with the waiter already: of it only what it said before is read. The caller is still inside, perhaps on another
+ * worker, when this returns. */
+INSIDE static inline __attribute__((always_inline)) void abt_wait_here(const struct abt_waiter *waiter) {
+    struct worker *worker = waiter->worker;
+    if (__builtin_expect(waiter->thread == NULL, 0) || !abt_wait_direct(worker, waiter->thread))
+        front_wait_here(worker, waiter->unit);
+}
+
+LEAVES static inline __attribute__((always_inline)) void abt_wait(const struct abt_waiter *waiter) {
+    abt_wait_here(waiter);
+    leave();
+}
+
+/* Where the function of the interface was called from in which this kernel thread last left a thread, if that function says so. It
+ * decides how one returns, and nothing else (arch_return.h). */
+extern __thread const void *abt_left_from __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+INSIDE static inline void abt_leaves_from(const void *place) {
+    ARCH_TLS_STORE(abt_left_from, place);
+}
+/* It has been resumed. */
+INSIDE static inline bool abt_was_left_from(const void *place) {
+    return ARCH_TLS_LOAD(abt_left_from) == place;
+}
+
+/* Waits in `list`, whose lock the caller holds and this releases. The lock's region becomes the wait's. */
+LEAVES static inline __attribute__((always_inline)) void abt_wait_in(struct abt_waitlist *list,
+                                                                     struct abt_spin *lock) {
     struct abt_waiter waiter;
-    abt_wait_begin(&waiter);
+    abt_wait_begin_here(worker_here(), &waiter);
     abt_waitlist_add(list, &waiter);
-    abt_unlock(lock);
+    abt_spin_release(lock);
     abt_wait(&waiter);
+}
+
+/* The next two of a function that was called from `place`. False: what was left for the caller was in one that was called from another
+ * place. */
+LEAVES static inline __attribute__((always_inline)) bool abt_wait_from(const struct abt_waiter *waiter,
+                                                                       const void *place) {
+    abt_leaves_from(place);
+    abt_wait_here(waiter);
+    bool is_same = abt_was_left_from(place);
+    leave();
+    return is_same;
+}
+LEAVES static inline __attribute__((always_inline)) bool
+abt_wait_in_from(struct abt_waitlist *list, struct abt_spin *lock, const void *place) {
+    struct abt_waiter waiter;
+    abt_wait_begin_here(worker_here(), &waiter);
+    abt_waitlist_add(list, &waiter);
+    abt_spin_release(lock);
+    return abt_wait_from(&waiter, place);
+}
+
+/* --- waking ----------------------------------------------------------------------------------------------- */
+
+/* abt_wake from inside. */
+INSIDE static inline void abt_wake_here(const struct worker *worker, struct abt_waiter *waiter) {
+    struct abt_thread *thread = waiter->thread;
+    struct thrum_unit *unit = waiter->unit;
+    if (__builtin_expect(thread == NULL, 0)) {
+        front_wake(unit);
+        return;
+    }
+    front_woken(unit);
+    abt_ready_here(worker, thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, true);
+}
+
+/* Releases the lock, whose region ends with this, and wakes `waiter`, which was taken out under it, unless that is NULL. */
+LEAVES static inline void abt_unlock_and_wake(struct abt_spin *lock, struct abt_waiter *waiter) {
+    abt_spin_release(lock);
+    if (waiter != NULL)
+        abt_wake_here(worker_here(), waiter);
+    leave();
+}
+
+/* Empties `list`, releases its lock, which the caller holds, and wakes all that waited: from then on one may free the object. */
+LEAVES static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_waitlist *list) {
+    struct abt_waiter *first = list->first, *next = first != NULL ? first->next : NULL;
+    list->first = NULL;
+    abt_unlock_and_wake(lock, first);
+    if (__builtin_expect(next != NULL, 0))
+        abt_wake_all(next);
 }
 
 #endif

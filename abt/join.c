@@ -23,22 +23,25 @@ static void join_after_another(struct abt_thread *thread) {
     }
 }
 
-static inline __attribute__((always_inline)) void join(struct abt_thread *thread) {
+/* Until it has ended. True: the caller has waited, and is inside. */
+ENTERS_IF_TRUE static inline __attribute__((always_inline)) bool await_end(struct abt_thread *thread) {
     struct abt_waiter waiter, *none = NULL;
     if (load_acquire(&thread->joiner) == ABT_JOIN_ENDED)
-        return;
+        return false;
     abt_wait_begin(&waiter);
     if (__builtin_expect(cas_acq_rel(&thread->joiner, &none, &waiter), 1)) {
-        abt_wait(&waiter);
-        return;
+        abt_wait_here(&waiter);
+        return true;
     }
     abt_wait_not(&waiter);
     if (none != ABT_JOIN_ENDED)
         join_after_another(thread);
+    return false;
 }
 
 void abt_thread_join(struct abt_thread *thread) {
-    join(thread);
+    if (await_end(thread))
+        leave();
 }
 
 /* 0, or the error for a thread that may not be joined. */
@@ -53,7 +56,7 @@ static inline int may_join(const struct abt_thread *thread) {
 int abt_thread_wait_end(struct abt_thread *thread) {
     int error = may_join(thread);
     if (error == ABT_SUCCESS)
-        join(thread);
+        abt_thread_join(thread);
     return error;
 }
 
@@ -67,8 +70,10 @@ ABT_EXPORT int ABT_thread_free(ABT_thread *thread) {
     int error = may_join(abt_thread_of(*thread));
     if (error != ABT_SUCCESS)
         return error;
-    join(abt_thread_of(*thread));
-    abt_descriptor_delete(abt_thread_of(*thread));
+    if (await_end(abt_thread_of(*thread)))
+        abt_descriptor_delete_here(abt_thread_of(*thread));
+    else
+        abt_descriptor_delete(abt_thread_of(*thread));
     *thread = ABT_THREAD_NULL;
     return ABT_SUCCESS;
 }

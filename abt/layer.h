@@ -390,13 +390,6 @@ static inline struct abt_waiter *abt_waitlist_take(struct abt_waitlist *list) {
 bool abt_waitlist_remove(struct abt_waitlist *list, struct abt_waiter *waiter);
 /* Wakes a chain. */
 void abt_wake_all(struct abt_waiter *first);
-/* Empties `list`, releases its lock, which the caller holds, and wakes all that waited: from then on one may free the object. */
-LEAVES static inline void abt_unlock_and_wake_all(struct abt_spin *lock, struct abt_waitlist *list) {
-    struct abt_waiter *first = list->first;
-    list->first = NULL;
-    abt_unlock(lock);
-    abt_wake_all(first);
-}
 
 /* Waits in `list`, whose lock the caller holds and this releases; until a deadline (ns, CLOCK_MONOTONIC; TIMER_NEVER). False: it
  * came first. */

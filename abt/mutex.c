@@ -77,11 +77,9 @@ static __attribute__((noinline)) void lock_slow(struct mutex *mutex) {
 static __attribute__((noinline)) bool unlock_slow(struct mutex *mutex) {
     abt_lock(&mutex->lock);
     struct abt_waiter *next = abt_waitlist_take(&mutex->list);
-    /* Pairs with try and try_or_mark_locked. */
+    /* Pairs with try_first, try_again and try_or_mark_locked. */
     store_release(&mutex->word, mutex->list.first != NULL ? MUTEX_HAS_WAITERS : 0U);
-    abt_unlock(&mutex->lock);
-    if (next != NULL)
-        abt_wake(next);
+    abt_unlock_and_wake(&mutex->lock, next); /* which may be gone then */
     return next != NULL;
 }
 

@@ -3,21 +3,34 @@
 #include "descriptor.h"
 #include "direct.h"
 
+static __attribute__((noinline)) int create_slow(struct abt_pool *pool, enum abt_kind kind,
+                                                 void (*fn)(void *), void *arg, const struct abt_attr *attr,
+                                                 ABT_thread *result) {
+    int error;
+    struct abt_thread *thread = abt_thread_new(kind, pool, fn, arg, attr, result != NULL, &error);
+    if (result != NULL)
+        *result = thread != NULL ? abt_handle(thread) : ABT_THREAD_NULL;
+    if (thread == NULL)
+        return error;
+    abt_pool_push(pool, thread, ABT_POOL_CONTEXT_OP_THREAD_CREATE, false);
+    return ABT_SUCCESS;
+}
+
+/* One region where the descriptor is at hand and the pool is this stream's own. */
 int abt_thread_create(struct abt_pool *pool, enum abt_kind kind, void (*fn)(void *), void *arg,
                       const struct abt_attr *attr, ABT_thread *result) {
-    int error;
-    struct abt_thread *thread = abt_descriptor_new(kind, pool, fn, arg, attr, result != NULL, &error);
-    if (__builtin_expect(thread == NULL, 0)) {
-        if (result != NULL)
-            *result = ABT_THREAD_NULL;
-        return error;
+    struct worker *worker = enter();
+    if (__builtin_expect(!abt_descriptor_is_at_hand() || !abt_pool_begin_own(pool, worker), 0)) {
+        leave();
+        return create_slow(pool, kind, fn, arg, attr, result);
     }
+    struct abt_thread *thread = abt_descriptor_take();
+    abt_descriptor_init(thread, kind, pool, fn, arg, result != NULL);
+    if (__builtin_expect(attr != NULL, 0))
+        abt_thread_set_attributes(thread, attr);
     if (result != NULL)
         *result = abt_handle(thread);
-    if (__builtin_expect(abt_pool_begin_own(pool, enter()), 1))
-        abt_pool_push_own(pool, thread, false);
-    else
-        abt_pool_push(pool, thread, ABT_POOL_CONTEXT_OP_THREAD_CREATE, false);
+    abt_pool_push_own(pool, thread, false);
     leave();
     return ABT_SUCCESS;
 }

@@ -16,15 +16,7 @@ void abt_wait_not(struct abt_waiter *waiter) {
 }
 
 void abt_wake(struct abt_waiter *waiter) {
-    struct abt_thread *thread = waiter->thread;
-    struct thrum_unit *unit = waiter->unit;
-    if (thread == NULL) {
-        front_wake(unit);
-        return;
-    }
-    const struct worker *worker = enter();
-    front_woken(unit);
-    abt_ready_here(worker, thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, true);
+    abt_wake_here(enter(), waiter);
     leave();
 }
 
@@ -101,12 +93,11 @@ bool abt_wait_until(struct abt_waiter *waiter, struct abt_waitlist *list, struct
     return !waiter->timed_out;
 }
 
-/* Unchecked, as abt_wait_in. */
-INSIDE_UNCHECKED bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
+bool abt_wait_in_until(struct abt_waitlist *list, struct abt_spin *lock, uint64_t deadline) {
     struct abt_waiter waiter;
-    abt_wait_begin(&waiter);
+    abt_wait_begin_here(worker_here(), &waiter);
     abt_waitlist_add(list, &waiter);
-    abt_unlock(lock);
+    abt_spin_release(lock);
     return abt_wait_until(&waiter, list, lock, deadline);
 }
 

@@ -187,13 +187,18 @@ void front_fence_all(void);
 
 /* --- waiting ------------------------------------------------------------------------------------------- */
 
+/* The next, of a caller that is inside already: its region becomes the wait's. */
+INSIDE static inline struct thrum_unit *front_wait_begin_here(struct worker *worker) {
+    struct thrum_unit *self = unit_self(worker);
+    unit_await(self, AWAITS_RESUME, NULL);
+    return self;
+}
+
 /* The caller is about to wait: from here, inside. It now puts itself where a waker finds it, and calls front_wait or, if it need
  * not wait after all, front_wait_not. `worker` is NULL on an external kernel thread, which may wait, too. From: anywhere. */
 ENTERS static inline struct thrum_unit *front_wait_begin(struct worker **worker) {
     *worker = enter();
-    struct thrum_unit *self = unit_self(*worker);
-    unit_await(self, AWAITS_RESUME, NULL);
-    return self;
+    return front_wait_begin_here(*worker);
 }
 
 LEAVES static inline void front_wait_not(struct thrum_unit *self) {
@@ -201,8 +206,13 @@ LEAVES static inline void front_wait_not(struct thrum_unit *self) {
     leave();
 }
 
-LEAVES static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
+/* The caller is still inside, perhaps on another worker, when this returns. */
+INSIDE static inline void front_wait_here(struct worker *worker, struct thrum_unit *self) {
     unit_block(worker, self);
+}
+
+LEAVES static inline void front_wait(struct worker *worker, struct thrum_unit *self) {
+    front_wait_here(worker, self);
     leave();
 }
 
