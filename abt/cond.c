@@ -37,9 +37,8 @@ ABT_EXPORT int ABT_cond_free(ABT_cond *handle) {
 }
 
 /* In the list before the mutex is free: a signal that comes then is not lost. */
-/* Unchecked, as abt_wait_in. */
-INSIDE_UNCHECKED static inline __attribute__((always_inline)) int
-wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
+static inline __attribute__((always_inline)) uint64_t wait_until(struct cond *cond, ABT_mutex mutex,
+                                                                 uint64_t deadline, const void *place) {
     struct abt_waiter waiter;
     abt_lock(&cond->lock);
     if (cond->list.first != NULL && cond->mutex != mutex) {
@@ -47,40 +46,38 @@ wait_until(struct cond *cond, ABT_mutex mutex, uint64_t deadline) {
         return ABT_ERR_INV_MUTEX;
     }
     cond->mutex = mutex;
-    abt_wait_begin(&waiter);
+    abt_wait_begin_here(worker_here(), &waiter);
     abt_waitlist_add(&cond->list, &waiter);
-    abt_unlock(&cond->lock);
+    abt_spin_release(&cond->lock);
     abt_mutex_unlock(mutex);
-    bool was_signalled = true;
+    bool was_signalled = true, jumps = false;
     if (deadline == TIMER_NEVER)
-        abt_wait(&waiter);
+        jumps = !abt_wait_from(&waiter, place);
     else
         was_signalled = abt_wait_until(&waiter, &cond->list, &cond->lock, deadline);
     abt_mutex_lock(mutex);
-    return was_signalled ? ABT_SUCCESS : ABT_ERR_COND_TIMEDOUT;
+    return arch_return(was_signalled ? ABT_SUCCESS : ABT_ERR_COND_TIMEDOUT, jumps);
 }
 
-ABT_EXPORT int ABT_cond_wait(ABT_cond cond, ABT_mutex mutex) {
+static ARCH_CALLED_BY_NAME uint64_t cond_wait(ABT_cond cond, ABT_mutex mutex, const void *place) {
     NO_TASKLET(ABT_ERR_COND);
     ABT_CHECK_HANDLE(cond, ABT_ERR_INV_COND);
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    return wait_until(cond_of(cond), mutex, TIMER_NEVER);
+    return wait_until(cond_of(cond), mutex, TIMER_NEVER, place);
 }
+ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_cond_wait, (ABT_cond cond, ABT_mutex mutex), cond_wait, cond, mutex)
 
 ABT_EXPORT int ABT_cond_timedwait(ABT_cond cond, ABT_mutex mutex, const struct timespec *abstime) {
     ABT_CHECK_HANDLE(cond, ABT_ERR_INV_COND);
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
-    return wait_until(cond_of(cond), mutex, abt_deadline_real(abstime));
+    return (int)(uint32_t)wait_until(cond_of(cond), mutex, abt_deadline_real(abstime), NULL);
 }
 
 ABT_EXPORT int ABT_cond_signal(ABT_cond handle) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_COND);
     struct cond *cond = cond_of(handle);
     abt_lock(&cond->lock);
-    struct abt_waiter *waiter = abt_waitlist_take(&cond->list);
-    abt_unlock(&cond->lock);
-    if (waiter != NULL)
-        abt_wake(waiter);
+    abt_unlock_and_wake(&cond->lock, abt_waitlist_take(&cond->list));
     return ABT_SUCCESS;
 }
 

@@ -43,26 +43,36 @@ ABT_EXPORT int ABT_eventual_free(ABT_eventual *handle) {
     return ABT_SUCCESS;
 }
 
-static inline __attribute__((always_inline)) int wait_until(struct eventual *eventual, void **value,
-                                                            uint64_t deadline) {
+static ARCH_CALLED_BY_NAME uint64_t eventual_wait(ABT_eventual handle, void **value, const void *place) {
+    ABT_CHECK_HANDLE(handle, ABT_ERR_INV_EVENTUAL);
+    NO_TASKLET(ABT_ERR_EVENTUAL);
+    struct eventual *eventual = eventual_of(handle);
+    bool jumps = false;
     if (!load_acquire(&eventual->is_ready)) {
         abt_lock(&eventual->lock);
         if (eventual->is_ready)
             abt_unlock(&eventual->lock);
-        else if (deadline == TIMER_NEVER)
-            abt_wait_in(&eventual->list, &eventual->lock);
+        else
+            jumps = !abt_wait_in_from(&eventual->list, &eventual->lock, place);
+    }
+    if (value != NULL)
+        *value = eventual->value;
+    return arch_return(ABT_SUCCESS, jumps);
+}
+ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_eventual_wait, (ABT_eventual eventual, void **value), eventual_wait,
+                     eventual, value)
+
+static int wait_until(struct eventual *eventual, void **value, uint64_t deadline) {
+    if (!load_acquire(&eventual->is_ready)) {
+        abt_lock(&eventual->lock);
+        if (eventual->is_ready)
+            abt_unlock(&eventual->lock);
         else if (!abt_wait_in_until(&eventual->list, &eventual->lock, deadline))
             return ABT_ERR_COND_TIMEDOUT;
     }
     if (value != NULL)
         *value = eventual->value;
     return ABT_SUCCESS;
-}
-
-ABT_EXPORT int ABT_eventual_wait(ABT_eventual eventual, void **value) {
-    ABT_CHECK_HANDLE(eventual, ABT_ERR_INV_EVENTUAL);
-    NO_TASKLET(ABT_ERR_EVENTUAL);
-    return wait_until(eventual_of(eventual), value, TIMER_NEVER);
 }
 
 ABT_EXPORT int ABT_eventual_timedwait(ABT_eventual eventual, void **value, const struct timespec *abstime) {
@@ -141,19 +151,22 @@ ABT_EXPORT int ABT_future_free(ABT_future *handle) {
     return ABT_SUCCESS;
 }
 
-ABT_EXPORT int ABT_future_wait(ABT_future handle) {
+static ARCH_CALLED_BY_NAME uint64_t future_wait(ABT_future handle, void *unused, const void *place) {
+    (void)unused;
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_FUTURE);
     NO_TASKLET(ABT_ERR_FUTURE);
     struct future *future = future_of(handle);
-    if (load_acquire(&future->is_ready))
-        return ABT_SUCCESS;
-    abt_lock(&future->lock);
-    if (future->is_ready)
-        abt_unlock(&future->lock);
-    else
-        abt_wait_in(&future->list, &future->lock);
-    return ABT_SUCCESS;
+    bool jumps = false;
+    if (!load_acquire(&future->is_ready)) {
+        abt_lock(&future->lock);
+        if (future->is_ready)
+            abt_unlock(&future->lock);
+        else
+            jumps = !abt_wait_in_from(&future->list, &future->lock, place);
+    }
+    return arch_return(ABT_SUCCESS, jumps);
 }
+ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_future_wait, (ABT_future future), future_wait, future, NULL)
 
 ABT_EXPORT int ABT_future_test(ABT_future handle, ABT_bool *is_ready) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_FUTURE);

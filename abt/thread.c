@@ -166,17 +166,22 @@ static __attribute__((noinline)) int yield_slowly(void) {
     return ABT_SUCCESS;
 }
 
-ABT_EXPORT int ABT_thread_yield(void) {
+static ARCH_CALLED_BY_NAME uint64_t thread_yield(const void *unused, const void *unused_too,
+                                                 const void *place) {
+    (void)unused, (void)unused_too;
     struct worker *worker = enter();
     struct abt_thread *self = worker != NULL ? abt_of_unit(worker->current) : NULL;
+    abt_leaves_from(place);
     if (__builtin_expect(self != NULL && self->kind == ABT_KIND_THREAD && self->tasklet == NULL, 1) &&
         abt_yield_direct(worker, abt_of_unit(worker->loop), self, ABT_POOL_CONTEXT_OP_THREAD_YIELD, NULL)) {
+        bool jumps = !abt_was_left_from(place);
         leave();
-        return ABT_SUCCESS;
+        return arch_return(ABT_SUCCESS, jumps);
     }
     leave();
-    return yield_slowly();
+    return arch_return(yield_slowly(), false);
 }
+ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_thread_yield, (void), thread_yield, NULL, NULL)
 
 ABT_EXPORT int ABT_thread_yield_to(ABT_thread handle) {
     struct abt_thread *self = abt_self();

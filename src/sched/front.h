@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch_return.h"
+#include "arch_tls.h"
 #include "base/inside.h"
 #include "os/backoff.h"
 #include "os/clock.h"
