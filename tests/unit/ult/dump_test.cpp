@@ -4,7 +4,6 @@
 // called at any time.
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <thrum/pool.h>
 #include <thrum/worker.h>
@@ -61,17 +60,11 @@ bool is_listed_as(thrum_t thread, const std::string &state) {
     return eventually([&] { return has(line_of(dump(), thread), state); });
 }
 
-// Emulators lack process_vm_readv.
-bool is_to_be_had() {
-    const iovec nothing{};
-    return process_vm_readv(getpid(), &nothing, 0, &nothing, 0, 0) == 0;
-}
-
 class Dump : public Ult {
   protected:
     void SetUp() override {
         Ult::SetUp();
-        if (!is_to_be_had())
+        if (!can_dump())
             GTEST_SKIP() << "no process_vm_readv here";
     }
 };
@@ -462,10 +455,7 @@ class DumpPlain : public UltPlain {
   protected:
     void SetUp() override {
         UltPlain::SetUp();
-        ASSERT_EQ(thrum_init(nullptr), 0);
-        const bool skip = !is_to_be_had();
-        ASSERT_EQ(thrum_fini(), 0);
-        if (skip)
+        if (!can_dump())
             GTEST_SKIP() << "no process_vm_readv here";
     }
 };
@@ -685,7 +675,7 @@ class DumpReserves : public Interrupted {
   protected:
     void SetUp() override {
         Interrupted::SetUp();
-        if (!is_to_be_had())
+        if (!can_dump())
             GTEST_SKIP() << "no process_vm_readv here";
     }
     void TearDown() override { unsetenv("THRUM_BLOCKS"); }

@@ -175,7 +175,6 @@ TEST_P(Stacked, OneThatLeavesItsThreadsYields) {
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
-// What is kept in its pool must be asked for again at once, always.
 // Of a pool that a thread serves, a thread leaves for a kernel thread of its own, and returns.
 TEST_P(Stacked, ItsThreadsMayLeaveForAKernelThreadOfTheirOwn) {
     const PoolOf below(THRUM_POOL_FIFO), above(THRUM_POOL_FIFO);
@@ -226,6 +225,7 @@ TEST_P(Stacked, HasNoKernelThreadOfItsOwn) {
     EXPECT_EQ(thrum_sched_destroy(sched), 0);
 }
 
+// What is kept in its pool must be asked for again at once, always.
 TEST_P(Stacked, IsCancelledWhereItNeverWaits) {
     std::atomic<bool> open{false};
     KeepingPool pool([&](uint64_t) { return open.load(); }, [](uint64_t) { return thrum_now(); });

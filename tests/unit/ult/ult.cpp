@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <thrum/cache.h>
 #include <thrum/pool.h>
@@ -190,6 +191,11 @@ std::size_t resident_bytes() {
         std::fclose(file);
     }
     return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool can_dump() {
+    const iovec nothing{};
+    return process_vm_readv(getpid(), &nothing, 0, &nothing, 0, 0) == 0;
 }
 
 // What qemu-user adds when a signal ends the program is left out.

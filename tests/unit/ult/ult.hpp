@@ -112,6 +112,9 @@ std::size_t mapped_bytes();
 bool has_foreign_mappings();
 std::size_t resident_bytes();
 
+// Whether thrum_dump() can: emulators lack process_vm_readv.
+bool can_dump();
+
 // What `work` wrote to stderr.
 std::string stderr_of(const std::function<void()> &work);
 
