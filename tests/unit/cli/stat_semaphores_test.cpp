@@ -292,7 +292,7 @@ std::vector<KernelWait> waits_at(const std::vector<std::string> &files) {
         sampler.kernel_places.push_back(place);
         ProcSample one;
         one.thread = static_cast<pid_t>(100 + i);
-        one.system_call = SYS_epoll_wait;
+        one.system_call = SYS_epoll_pwait;
         one.state = 'S';
         one.place = i;
         sampler.samples.insert(sampler.samples.end(), 5, one);
@@ -306,7 +306,7 @@ TEST(StatKernelWaits, OneSocketInSeveralSets) {
                                  set + kSetOf + "socket:[7]", set + kSetOf + "socket:[8]", set});
     ASSERT_EQ(waits.size(), 6U);
     EXPECT_EQ(waits.front().file, "socket:[7], in 3 epoll sets");
-    EXPECT_EQ(waits.front().call, "epoll_wait");
+    EXPECT_EQ(waits.front().call, "epoll_pwait");
     EXPECT_EQ(waits.front().threads, 3U);
     EXPECT_EQ(waits.front().samples, 15U);
     EXPECT_TRUE(std::all_of(waits.begin(), waits.end(), [](const KernelWait &wait) {
