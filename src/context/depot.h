@@ -86,7 +86,7 @@ enum depot_surplus { DEPOT_NONE, DEPOT_SURPLUS, DEPOT_ARMED, DEPOT_LACKING };
 
 /* Called by a worker that has given a magazine while the above says SURPLUS; it may get and put objects. NULL: not. R/o while
  * there are workers. */
-extern INSIDE void (*depot_has_surplus)(void);
+extern void (*depot_has_surplus)(void);
 
 /* Gives back the memory of what has lain here since before `before` (ns, CLOCK_MONOTONIC). Unmaps no more than *chunks,
  * which is less by those that it has unmapped; at 0 there may be more. True: some will be due later. */
