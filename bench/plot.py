@@ -18,6 +18,7 @@ import sys
 import preempt_figure as preempt
 from casestudy import figure
 from cholesky import figure as cholesky
+from common import Failure
 from growth import figure as growth
 from insitu import figure as insitu
 from tail import figure as tail
@@ -27,10 +28,6 @@ TABLES = {"spawn": "std::thread, create and join", "stdasync": "std::async and g
 KNOWN = (*TABLES, *figure.EXPERIMENTS, *growth.BENCHMARKS, *preempt.BENCHMARKS, *cholesky.BENCHMARKS,
          *insitu.BENCHMARKS, tail.BENCHMARK)
 SERIES = (("default", "default", "o", "#c44e52"), ("cache", "cache", "s", "#4c72b0"))
-
-
-class Failure(Exception):
-    pass
 
 
 def read(path):

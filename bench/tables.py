@@ -13,11 +13,8 @@ slides have curves for these experiments, and sentences, but no numbers.
 import json
 import sys
 
+from common import Failure
 from series import chosen, measured, names
-
-
-class Failure(Exception):
-    pass
 
 
 # --- cells ------------------------------------------------------------------------------------------------------
