@@ -18,8 +18,6 @@
 #include "stat/layers.hpp"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/sem.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +26,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -37,7 +34,7 @@
 #include "process.hpp"
 #include "stat/allowance.hpp"
 #include "stat/host.hpp"
-#include "stat/kernel_waits.hpp"
+#include "stat/kernel_places.hpp"
 #include "stat/python_keeper.hpp"
 #include "stat/semaphores.hpp"
 #include "stat/stack_keeper.hpp"
@@ -52,10 +49,8 @@ namespace thrum::stat {
 namespace {
 
 constexpr std::size_t kSamplesMost = 1u << 20;
-constexpr std::size_t kPlacesMost = 1000;           // in the kernel
 constexpr double kStatusLater = 1;                  // seconds at most between looks at a thread's status
 constexpr double kMapsFirst = 0.02, kMapsLater = 5; // and at the mappings
-constexpr double kSetsLater = 0.1;                  // and at what an epoll set has
 
 // What something costs, on average, with the latest counting most.
 class Cost {
@@ -107,9 +102,6 @@ struct Sampler::State {
     pid_t owner_of(std::uint64_t word) const;
     ProcSample::Holding holding_by(pid_t owner, double now);
     void look_at_holder(ProcSample &sample, double now);
-    void look_at_semop(ProcSample &sample);
-    void look_at_kernel_place(const Watched &thread, ProcSample &sample, double now);
-    const std::string &only_socket(long descriptor, double now);
     void find_python();
     void thin_out();
 
@@ -135,8 +127,6 @@ struct Sampler::State {
         ProcSample::Holding holding = ProcSample::Holding::kUnknown;
         Scheduling scheduling;
     } held; // the latest
-    std::map<long, std::pair<double, std::string>>
-        sockets; // of epoll sets, by descriptor: when it was read, and what
     double next_at = 0;
     bool is_over = false;
     Cost look_cost{50e-6};
@@ -147,6 +137,7 @@ struct Sampler::State {
 
     StackKeeper stacks{to.observed};
     PythonKeeper python{to.observed};
+    KernelPlaces places{to.kernel_places};
 };
 
 // --- the process ---------------------------------------------------------------------------------------------
@@ -165,6 +156,7 @@ void Sampler::State::open_process(pid_t child) {
     if ((!memory.is_open() || has_other_memory()) && threads.is_open())
         open_by_another_thread();
     stacks.open(pid, memory.get());
+    places.open(pid);
 }
 
 // Of a process whose first thread has ended while others run only these still show its memory, program and mappings.
@@ -316,77 +308,12 @@ bool Sampler::State::look_at_sleeper(Watched &thread, const char *text, const Sc
         sample.system_call = -1;
     else if (call.sp != 0)
         keep_stack(thread, call, text, before, sample);
-    look_at_kernel_place(thread, sample, now);
+    places.look(threads, thread.id, sample, now);
     if (sample.system_call == SYS_semop || sample.system_call == SYS_semtimedop)
-        look_at_semop(sample);
+        read_operation(memory.get(), sample);
     if (sample.system_call == SYS_futex && mapping_at(mappings, sample.arguments[0]) == nullptr)
         saw_unknown = true;
     return true;
-}
-
-// Of an epoll set that has one socket alone, which one: kSetOf and its name. Empty otherwise, and if one waiter is told at a time. What
-// a set has may change.
-const std::string &Sampler::State::only_socket(long descriptor, double now) {
-    const auto [at, is_new] = sockets.try_emplace(descriptor);
-    auto &[read_at, socket] = at->second;
-    if (!is_new && now - read_at < kSetsLater)
-        return socket;
-    read_at = now;
-    socket.clear();
-    const std::string folder = "/proc/" + std::to_string(pid), of = std::to_string(descriptor);
-    const Descriptor info(open((folder + "/fdinfo/" + of).c_str(), O_RDONLY | O_CLOEXEC));
-    char text[2048], link[64];
-    if (!info.is_open() || !read_text(info.get(), text))
-        return socket;
-    unsigned sockets_there = 0;
-    for (const SetEntry &entry : entries_of_set(text)) {
-        const ssize_t length =
-            readlink((folder + "/fd/" + std::to_string(entry.descriptor)).c_str(), link, sizeof link);
-        const std::string name(link, length > 0 ? static_cast<std::size_t>(length) : 0);
-        if (!begins_with(name, "socket:"))
-            continue;
-        sockets_there++;
-        if ((entry.events & EPOLLIN) != 0 && (entry.events & EPOLLEXCLUSIVE) == 0)
-            socket = kSetOf + name;
-    }
-    if (sockets_there != 1)
-        socket.clear();
-    return socket;
-}
-
-// Which semaphore of the set, and whether it is to be raised, stands in the program's memory.
-void Sampler::State::look_at_semop(ProcSample &sample) {
-    sembuf operation{};
-    const auto address = static_cast<off_t>(sample.arguments[kSemopOperation]);
-    if (pread(memory.get(), &operation, sizeof operation, address) != sizeof operation)
-        operation = {};
-    sample.arguments[kSemopOperation] = 0;
-    std::memcpy(&sample.arguments[kSemopOperation], &operation, sizeof operation);
-}
-
-// Of one that nothing can interrupt, which waits for a device or for what another thread does in the kernel; and of those that
-// wait for what may come by one descriptor.
-void Sampler::State::look_at_kernel_place(const Watched &thread, ProcSample &sample, double now) {
-    const bool has_file = takes_descriptor(sample.system_call);
-    if (sample.state != 'D' && !(has_file && waits_for_peers(sample.system_call)))
-        return;
-    KernelPlace place;
-    char text[256];
-    const Descriptor channel(sample.state == 'D' ? threads.open_file(thread.id, "wchan") : -1);
-    if (channel.is_open() && read_text(channel.get(), text) && std::strcmp(text, "0") != 0)
-        place.channel = text;
-    if (has_file) {
-        place.descriptor = static_cast<int>(sample.arguments[0]);
-        const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(place.descriptor);
-        const ssize_t length = readlink(link.c_str(), text, sizeof text);
-        place.file.assign(text, length > 0 ? static_cast<std::size_t>(length) : 0);
-        if (is_epoll_set(place.file))
-            place.file += only_socket(place.descriptor, now);
-    }
-    const auto known = std::find(to.kernel_places.begin(), to.kernel_places.end(), place);
-    sample.place = static_cast<std::size_t>(known - to.kernel_places.begin());
-    if (known == to.kernel_places.end() && to.kernel_places.size() < kPlacesMost)
-        to.kernel_places.push_back(std::move(place));
 }
 
 // A glibc mutex, on both processors: its word, a count, the owner's number, the number of holders and of threads that

@@ -10,6 +10,7 @@
 
 #include <sys/sem.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -292,6 +293,15 @@ bool is_in_semaphore_call(const std::vector<Frame> &stack) {
             break;
     }
     return is_in_python_lock_call(stack);
+}
+
+void read_operation(int memory, ProcSample &sample) {
+    sembuf operation{};
+    const auto address = static_cast<off_t>(sample.arguments[kSemopOperation]);
+    if (pread(memory, &operation, sizeof operation, address) != sizeof operation)
+        operation = {};
+    sample.arguments[kSemopOperation] = 0;
+    std::memcpy(&sample.arguments[kSemopOperation], &operation, sizeof operation);
 }
 
 std::uint64_t set_semaphore(const ProcSample &sample) {

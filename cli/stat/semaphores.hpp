@@ -52,7 +52,9 @@ bool is_raised_where_taken(const std::vector<Frame> &wait, const std::vector<std
 std::uint64_t set_semaphore(const ProcSample &sample);
 Lock lock_of_set(const ProcSample &sample);
 
-// What semop() was called for stands in the place of its address.
+// What semop() was called for stands in the place of its address, once it has been read from the program's memory: which
+// semaphore of the set, and whether it is to be raised.
 constexpr int kSemopOperation = 1;
+void read_operation(int memory, ProcSample &sample);
 
 } // namespace thrum::stat
