@@ -13,6 +13,7 @@
 #include "stat/scaling.hpp"
 #include "stat/semaphores.hpp"
 #include "stat/waits.hpp"
+#include "stat/working.hpp"
 
 namespace thrum::stat {
 
@@ -349,6 +350,13 @@ bool are_all_used(const Point &point, unsigned processors) {
     return point.load.others && *point.load.others + point.parallelism() >= kFull * processors;
 }
 
+// CPUs that the program may have wanted. One whose threads keep to few of them has not been kept from the rest.
+double allowed_cores(const Report &report, double cores) {
+    const Affinity working = affinity_of(report);
+    const auto cpus = static_cast<double>(working.cpus.size());
+    return working.is_known && cpus > 0 ? std::min(cores, cpus) : cores;
+}
+
 // Where the program had fewer CPUs than its `threads` wanted, while others used some: how many these wanted; else 0. For how long
 // the threads of processes that it started waited for a CPU is not known: `by_processes`, they wanted what was not idle.
 double wanted_in_vain(const Point &point, double threads, double all_cores, unsigned processors,
@@ -520,10 +528,11 @@ Facts::Facts(const Report &whole) : report(whole) {
             exact_waits += static_cast<double>(site.calls.value_or(0));
         exact_rate = exact_waits / last.cpu();
     }
+    const double allowed = allowed_cores(report, cores);
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
         const double its_threads = is_last ? threads : std::max(1U, point.threads);
-        const double wanted = wanted_in_vain(point, its_threads, cores, report.machine.processors,
+        const double wanted = wanted_in_vain(point, its_threads, allowed, report.machine.processors,
                                              is_last ? wanting : 0, children_share >= kMostWork);
         if (wanted <= 0 ||
             (is_busy && point.parallelism() * hindered_wanted >= hindered->parallelism() * wanted))

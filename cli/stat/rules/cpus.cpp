@@ -4,28 +4,16 @@
 #include "stat/rules/rule.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "stat/facts.hpp"
 #include "stat/rules/findings.hpp"
+#include "stat/working.hpp"
 #include "tools/text.hpp"
 
 namespace thrum::stat {
 
 namespace {
-
-// "0-2,7", as the kernel writes it.
-void add_cpus(const std::string &list, std::set<unsigned long> &cpus) {
-    for (const char *at = list.c_str(); *at >= '0' && *at <= '9';) {
-        char *end = nullptr;
-        const unsigned long first = std::strtoul(at, &end, 10);
-        const unsigned long last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
-        for (unsigned long cpu = first; cpu <= last; cpu++)
-            cpus.insert(cpu);
-        at = *end == ',' ? end + 1 : end;
-    }
-}
 
 std::string list_of(const std::set<unsigned long> &cpus) {
     std::string text;
@@ -38,22 +26,6 @@ std::string list_of(const std::set<unsigned long> &cpus) {
                 (last > first ? "-" + std::to_string(last) : "");
     }
     return text;
-}
-
-struct Affinity {
-    unsigned threads = 0;         // that work
-    std::set<unsigned long> cpus; // on which any of these may run
-    bool is_known = true;
-};
-
-Affinity affinity_of(const Report &report) {
-    Affinity affinity;
-    for (const Thread *thread : working_threads(report.threads)) {
-        affinity.threads++;
-        affinity.is_known = affinity.is_known && !thread->cpus.empty();
-        add_cpus(thread->cpus, affinity.cpus);
-    }
-    return affinity;
 }
 
 constexpr double kSlack = 1.05; // CPUs used, to those that the threads may use: clocks differ

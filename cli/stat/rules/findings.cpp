@@ -64,17 +64,6 @@ std::string without_cpu_evidence(const Report &report) {
     return percent(share_without_cpu(report)) + " of the time that threads were runnable they had no CPU";
 }
 
-std::vector<const Thread *> working_threads(const std::vector<Thread> &threads) {
-    double all = 0;
-    for (const Thread &thread : threads)
-        all += thread.cpu;
-    std::vector<const Thread *> working;
-    for (const Thread &thread : threads)
-        if (thread.cpu > 0 && thread.cpu >= kDoesWork * all)
-            working.push_back(&thread);
-    return working;
-}
-
 std::string cpu_evidence(const Facts &facts) {
     return "CPU time " + fixed(facts.inflation, 1) + "x that of " + counted(facts.few->threads, "thread") +
            (facts.kernel_share ? ", " + percent(*facts.kernel_share) + " of it in the kernel" : "");

@@ -52,10 +52,6 @@ Findings guess_false_sharing(const Facts &facts);
 // Adds "they begin in task() (prog.c:12)"; nothing where that is not known.
 void add_place_evidence(const std::string &what, const Place &place, Finding &found);
 
-constexpr double kDoesWork = 0.05; // of the CPU time of all: the thread, or process, does a part of the work
-
-std::vector<const Thread *> working_threads(const std::vector<Thread> &threads);
-
 // Was the program slower with more threads, or no faster, or dearer?
 bool has_lost(const Facts &facts);
 

@@ -8,6 +8,7 @@
 
 #include "stat/facts.hpp"
 #include "stat/rules/findings.hpp"
+#include "stat/working.hpp"
 #include "tools/text.hpp"
 
 namespace thrum::stat {

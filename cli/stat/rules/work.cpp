@@ -9,6 +9,7 @@
 #include "stat/facts.hpp"
 #include "stat/origins.hpp"
 #include "stat/rules/findings.hpp"
+#include "stat/working.hpp"
 #include "tools/text.hpp"
 
 namespace thrum::stat {

@@ -272,6 +272,17 @@ TEST(StatRules, ThreadsThatMayRunOnOneCpu) {
     EXPECT_EQ(report.findings.front().confidence, Confidence::kHigh);
 }
 
+// Others use the CPU that these threads may not use: that has kept none of them from anything. Those that may use both were kept from it.
+TEST(StatRules, ThreadsThatLeaveACpuToOthers) {
+    Case made = pinned({"0", "0"});
+    made.others(0.8);
+    ASSERT_EQ(rules_of(made.concluded()), "affinity");
+    EXPECT_EQ(made.report.outcome, Outcome::kNoFaster) << made.report.verdict;
+    Case free = pinned({"0-1", "0-1"});
+    free.others(0.8);
+    EXPECT_EQ(rules_of(free.concluded()), "inconclusive");
+}
+
 // Each on a CPU of its own, or on any; where it is not known; and where the CPUs are all used.
 TEST(StatRules, ThreadsThatMayRunOnEnoughCpus) {
     for (const auto &cpus :
