@@ -14,6 +14,7 @@
 #include "stat/semaphores.hpp"
 #include "stat/waits.hpp"
 #include "stat/working.hpp"
+#include "tools/text.hpp"
 
 namespace thrum::stat {
 
@@ -176,7 +177,8 @@ Culprit culprit_of(const Report &report, const Site &site) {
 
 // Of the C++ library's headers: std::lock_guard, std::mutex and what they are made of.
 bool is_wrapper(const Frame &frame) {
-    return frame.function.rfind("std::", 0) == 0 || frame.function.rfind("__gthread", 0) == 0;
+    return begins_with(frame.function, "std::") || begins_with(frame.function, "__gthread") ||
+           begins_with(frame.function, "__glibcxx_");
 }
 
 // In a call of the program's that takes or gives back a lock of its own.

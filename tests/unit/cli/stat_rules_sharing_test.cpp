@@ -112,6 +112,18 @@ TEST(StatRules, VariablesInOneLineAreTold) {
 TEST(StatRules, AMutexsWordIsTheMutexsMatter) {
     Case made = dear_case(3.5);
     made.report.shared = {shared({library("pthread_mutex_lock"), own("put")}, true, 0.6)};
+// The word of a lock is the lock's matter, however its calls are wrapped.
+TEST(StatRules, TheWordOfAReadWriteLockIsNoVariable) {
+    Case made = dear_case(3.5);
+    made.burns({library("pthread_rwlock_rdlock"), own("look")}, 0.4, 0.1);
+    made.report.shared = {
+        shared({library("pthread_rwlock_unlock"), library("__glibcxx_rwlock_unlock", "prog"),
+                library("std::__shared_mutex_pthread::unlock_shared", "prog"), own("look")},
+               true, 0.4, "guard")};
+    made.report.shared.front().swaps = 0.7;
+    EXPECT_EQ(rules_of(made.concluded()), "hot-mutex");
+}
+
     EXPECT_EQ(rules_of(made.concluded()).find("true-sharing"), std::string::npos);
 }
 
