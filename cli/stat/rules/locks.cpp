@@ -97,12 +97,21 @@ bool is_lock_by_looks(const Facts &facts, const Culprit &culprit) {
            facts.report.posts.count(culprit.lock->lock.address) == 0;
 }
 
+constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
+
+// As many threads as there are take as long as one, and use one CPU: for that a language's one lock need not be seen waited for often.
+bool is_one_at_a_time(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kInterpreter && facts.is_compared() && has_lost(facts) &&
+           !facts.is_busy && facts.parallelism <= kOneAtATime && culprit.wait_share >= kMainCulprit;
+}
+
 Confidence confidence_by_waits(const Facts &facts, const Culprit &culprit) {
     const bool main = culprit.wait_share >= kMainCulprit && culprit.samples >= kFewSamples;
     const bool lost = facts.lock_share >= kHighLockShare || facts.inflation >= kInflated || has_lost(facts);
     if (main && lost && (facts.is_compared() || is_work_kept_waiting(facts, culprit)))
         return Confidence::kHigh;
-    return main || burns_count(facts, culprit) ? Confidence::kMedium : Confidence::kLow;
+    const bool probable = main || burns_count(facts, culprit) || is_one_at_a_time(facts, culprit);
+    return probable ? Confidence::kMedium : Confidence::kLow;
 }
 
 Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
@@ -238,7 +247,6 @@ bool is_idle(const Facts &facts) {
 }
 
 constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything
-constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
 
 // All that one thread does is done under it, or one thread at a time does anything. On a busy machine that few CPUs were used
 // shows neither.

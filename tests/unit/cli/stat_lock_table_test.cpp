@@ -157,6 +157,24 @@ TEST(StatRules, TheGlobalLockOfRuby) {
               "Ruby's global VM lock (GVL): one thread runs the language's code at a time");
 }
 
+// Of a short run few waits are seen; that four threads took as long as one, on one CPU, says the same.
+TEST(StatRules, TheGlobalLockOfRubyInAShortRun) {
+    const auto sure_of = [](double wall, double others) {
+        Case made;
+        made.point(1, 0.5, 0.5, 0).point(4, wall, 0.5, 0.02, 300).others(others);
+        made.doing(Doing::kRunning, 0.5).doing(Doing::kLockWait, 0.2);
+        made.lock(LockKind::kHeap, "heap (0x1)", 1);
+        made.waits({library("pthread_cond_timedwait"), library("", "libruby-3.1.so"),
+                    library("rb_threadptr_execute_interrupts", "libruby-3.1.so")},
+                   14);
+        made.concluded();
+        return made.report.findings.front().rule == "one-lock" ? made.report.findings.front().confidence
+                                                               : Confidence::kLow;
+    };
+    EXPECT_EQ(sure_of(0.52, 0.01), Confidence::kMedium);
+    EXPECT_EQ(sure_of(0.3, 0.01), Confidence::kLow) << "they gained by it";
+}
+
 TEST(StatRules, TheAllocatorOfMusl) {
     Case made;
     made.point(1, 0.3, 0.3, 0).point(2, 1.2, 1.1, 1.1, 4000).doing(Doing::kRunning, 2.2);
