@@ -13,6 +13,7 @@ namespace {
 constexpr double kSlower = 0.95, kNoFaster = 1.15;           // speedups
 constexpr double kScalesWell = 0.75;                         // of the ideal
 constexpr double kSurelyAsFast = 0.8, kSurelyNoFaster = 1.3; // what an interval around 1 must stay within
+constexpr double kNeverFaster = 1.05;                        // and one below 1, whose other end is slower
 constexpr double kProven = 1.1;   // CPU time that no number of free cores makes up for
 constexpr double kSameTime = 1.1; // times that a busy machine makes of one
 
@@ -138,10 +139,11 @@ Outcome outcome_of(const Facts &facts, const std::string &failure) {
         return Outcome::kInconclusive;
     if (is_slower)
         return Outcome::kSlower;
-    if (facts.speedup >= kSlower && facts.speedup < kNoFaster)
-        return facts.gain.low >= kSurelyAsFast && facts.gain.high <= kSurelyNoFaster ? Outcome::kNoFaster
-                                                                                     : Outcome::kNoDifference;
-    if (facts.speedup < kSlower || facts.gain.low <= 1)
+    const bool is_as_fast = facts.speedup >= kSlower && facts.speedup < kNoFaster &&
+                            facts.gain.low >= kSurelyAsFast && facts.gain.high <= kSurelyNoFaster;
+    if (is_as_fast || facts.gain.high < kNeverFaster)
+        return Outcome::kNoFaster;
+    if (facts.speedup < kNoFaster || facts.gain.low <= 1)
         return Outcome::kNoDifference;
     return facts.speedup >= kScalesWell * facts.ideal ? Outcome::kScales : Outcome::kScalesSome;
 }

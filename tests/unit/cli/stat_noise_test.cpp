@@ -80,6 +80,14 @@ TEST(StatVerdict, RunsThatAgreeTellOne) {
     EXPECT_EQ(outcome_of(swept({{14, 15.5}})), "no_difference") << "one round, which may be chance";
 }
 
+// Runs of one kind that differ tell all the same that threads do not help, where none of them was faster.
+TEST(StatVerdict, RunsThatDifferTellThatNoneIsFaster) {
+    const Report never = swept({{1, 1.3}, {1.1, 1.1}, {0.9, 1.2}, {1, 1.2}, {1, 1.05}, {1, 1}});
+    EXPECT_EQ(outcome_of(never), "no_faster") << never.verdict;
+    EXPECT_EQ(outcome_of(swept({{1, 1.3}, {1.2, 1.1}, {0.9, 1.2}, {1, 1.2}, {1.1, 1}, {1.2, 1}})),
+              "no_difference");
+}
+
 TEST(StatVerdict, AWideIntervalIsNoHighConfidence) {
     const Report narrow = swept({{1, 0.52}, {1.1, 0.55}, {1, 0.5}, {1, 0.53}, {1, 0.51}});
     ASSERT_EQ(narrow.findings.size(), 1U);
