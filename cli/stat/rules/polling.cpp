@@ -19,25 +19,38 @@ constexpr double kNap = 0.02;       // seconds: longer ones are no polling
 constexpr double kFreeCpus = 0.9;   // of those that the threads could have used, at most: one was free
 constexpr double kFewGained = 0.7;  // of the speedup that the cores allow
 
+constexpr double kOneAsleep = 1.2; // threads asleep on average, at most: they sleep by turns
+constexpr double kOthersWait =
+    0.5; // of the time that threads sleep by turns: as long others wait for what the sleeper has
+
 struct Sleepers {
     unsigned threads = 0;           // that work, and sleep between
     double seconds = 0, asleep = 0; // of these threads: how long they lived, and slept
+    double waiting = 0;             // and waited for each other
     double switches = 0;            // of these: each nap is one
     double nap() const { return switches > 0 ? asleep / switches : 0; }
+    // What the one that sleeps has, the others wait for: a lock, or the next task.
+    bool are_by_turns() const {
+        return threads * asleep <= kOneAsleep * seconds && waiting >= kOthersWait * asleep;
+    }
 };
 
 Sleepers sleepers_of(const Report &report) {
     Sleepers sleepers;
     for (const Thread *thread : working_threads(report.threads)) {
-        double asleep = 0;
-        for (const Thread::Span &span : thread->spans)
+        double asleep = 0, waiting = 0;
+        for (const Thread::Span &span : thread->spans) {
+            const bool waits = span.doing == Doing::kLockWait || span.doing == Doing::kIdleWait;
             asleep += span.doing == Doing::kSleep ? span.end - span.begin : 0;
+            waiting += waits ? span.end - span.begin : 0;
+        }
         const double life = thread->end - thread->begin;
         if (asleep < kSleepsMuch * life)
             continue;
         sleepers.threads++;
         sleepers.seconds += life;
         sleepers.asleep += asleep;
+        sleepers.waiting += waiting;
         sleepers.switches += static_cast<double>(thread->voluntary);
     }
     return sleepers;
@@ -59,13 +72,14 @@ bool may_be_without_loss(const Facts &facts) {
 
 // Wrong if the sleep is the work's own: a pace that each thread keeps, or a device that is asked now and then. Then more threads get
 // more done, and there is no loss; so only a sweep with a loss tells. A single thread that sleeps between is a producer with a pace.
+// Wrong too if the sleeper has a lock that the others wait for: then one sleeps at a time.
 Findings polling(const Facts &facts) {
     const double usable = std::min(facts.threads, facts.cores);
     if (!facts.is_compared() || facts.is_busy || may_be_without_loss(facts) ||
         facts.parallelism > kFreeCpus * usable)
         return {};
     const Sleepers sleepers = sleepers_of(facts.report);
-    if (sleepers.threads < 2 || sleepers.nap() <= 0 || sleepers.nap() > kNap)
+    if (sleepers.threads < 2 || sleepers.are_by_turns() || sleepers.nap() <= 0 || sleepers.nap() > kNap)
         return {};
     const Place place = place_of_sleep(facts.report);
     const bool is_lock =

@@ -129,6 +129,19 @@ Case sleepers(unsigned threads, double cpu, double asleep, std::uint64_t naps) {
     return made;
 }
 
+// A quarter of the time each, and for the rest of it they wait for the one that sleeps: with a lock held, or with the only task.
+TEST(StatRules, ThreadsThatSleepByTurns) {
+    const auto made = [](Doing rest) {
+        Case one = sleepers(4, 0.1, 0.7, 700);
+        for (Thread &thread : one.report.threads)
+            thread.spans.insert(thread.spans.begin(), {0.1, 2.2, rest, SIZE_MAX, 0});
+        return says(one.concluded(), "polling");
+    };
+    EXPECT_FALSE(made(Doing::kLockWait));
+    EXPECT_FALSE(made(Doing::kIdleWait)) << "for a semaphore";
+    EXPECT_TRUE(made(Doing::kRunnable)) << "for a CPU, and for none of them";
+}
+
 TEST(StatRules, WorkersThatPoll) {
     Case made = sleepers(4, 0.5, 2.1, 2000);
     ASSERT_TRUE(says(made.concluded(), "polling")) << rules_of(made.report);
