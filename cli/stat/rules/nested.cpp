@@ -61,8 +61,27 @@ struct Nest {
     const Team *team = nullptr;
     unsigned outer = 0, inner = 0; // processes, or threads; and threads of each
     double share = 0;              // of CPU time, in the library
-    Place place;
+    double regions = 0; // likewise, of the threads that began a parallel region, which is one of each team
 };
+
+// In a parallel region of OpenMP's that another thread than the first began, and in that thread: the others of its team have no call of
+// the library's on their stacks, as the code is the program's own.
+bool has_begun_region(const Site &site) {
+    constexpr const char *kBegin[] = {"GOMP_parallel", "kmpc_fork_call"};
+    const auto begins = std::find_if(site.stack.begin(), site.stack.end(), [&kBegin](const Frame &frame) {
+        return !frame.is_user && begins_with_any(plain_name(frame.function), kBegin);
+    });
+    return begins != site.stack.end() && std::none_of(begins, site.stack.end(), [](const Frame &frame) {
+               return frame.is_user && frame.function == "main";
+           });
+}
+
+double share_of_regions(const std::vector<Site> &burns) {
+    double share = 0;
+    for (const Site &site : burns)
+        share += has_begun_region(site) ? site.share : 0;
+    return share;
+}
 
 // Processes that exist at the same time as the one that did most.
 unsigned processes_at_once(const Report &report) {
@@ -107,7 +126,8 @@ Nest of_threads(const Facts &facts) {
     nest.outer = facts.is_compared() ? facts.most->threads : 0;
     if (nest.outer > 0)
         nest.inner = workers_of(report.threads) / nest.outer;
-    if (nest.share < kInTeam || !facts.has_profile(kFewSamples))
+    nest.regions = share_of_regions(report.burns);
+    if (std::max(nest.share, nest.inner * nest.regions) < kInTeam || !facts.has_profile(kFewSamples))
         nest.team = nullptr;
     return nest;
 }
@@ -134,9 +154,12 @@ Findings nested(const Facts &facts) {
                             std::string("Set ") + nest.team->variable + "=1 (or fewer " + what +
                                 (is_of_processes ? "es" : "s") + "): one thread per core in all.",
                             has_lost(facts) && !facts.is_busy ? Confidence::kHigh : Confidence::kMedium);
-    found.evidence.push_back(percent(nest.share) + " of the CPU time of " +
-                             (is_of_processes ? "a process" : "the program") + " in " + nest.team->name +
-                             "; " + fixed(working, 0) + " threads work at once");
+    found.evidence.push_back(
+        (nest.share >= kInTeam
+             ? percent(nest.share) + " of the CPU time of " +
+                   (is_of_processes ? "a process" : "the program") + " in " + nest.team->name
+             : percent(nest.regions) + " of the CPU time is that of threads which began a parallel region") +
+        "; " + fixed(working, 0) + " threads work at once");
     if (is_of_processes)
         found.evidence.push_back(duration(report.children_cpu) +
                                  " of CPU time in processes that it started, " + duration(report.own_cpu) +

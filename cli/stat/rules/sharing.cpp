@@ -105,6 +105,20 @@ Confidence confidence_of(const Facts &facts, const Sharing &shared) {
     return is_sure ? Confidence::kHigh : shared.samples >= kSureFrom ? Confidence::kMedium : Confidence::kLow;
 }
 
+// By std::atomic::wait() or a futex, in the function that exchanges the variable: it is the word of a lock.
+bool is_slept_at(const Facts &facts, const Place &place) {
+    constexpr const char *kSleeps[] = {"std::__atomic_wait_address", "std::__detail::__platform_wait",
+                                       "syscall"};
+    const auto sleeps = [&](const Site &site) {
+        return site.doing == Doing::kIdleWait && place_of(site.stack).function == place.function &&
+               std::any_of(site.stack.begin(), site.stack.end(), [&](const Frame &frame) {
+                   return !frame.is_user && begins_with_any(frame.function, kSleeps);
+               });
+    };
+    return !place.function.empty() &&
+           std::any_of(facts.report.others.begin(), facts.report.others.end(), sleeps);
+}
+
 bool is_nameless(const Sharing &shared) {
     return !shared.parts.empty() && shared.parts.front().symbol.empty() &&
            (shared.parts.front().kind == LockKind::kHeap || shared.parts.front().kind == LockKind::kMapping);
@@ -139,16 +153,19 @@ Findings true_sharing(const Facts &facts) {
     const Place place = place_of(shared->stack);
     const ListedLock *counter = counter_of(*shared);
     const bool is_fought_for = shared->swaps >= kSwaps && counter == nullptr;
+    const bool is_slept = is_fought_for && is_slept_at(facts, place);
     const bool is_lock =
         is_fought_for && (shared->stores >= kReleases || has_lock_in_its_name(place.function));
     const std::string what = counter != nullptr ? "All threads write one counter: " + counter->name
+                             : is_slept         ? "Hot lock of the program's own" + names_of(*shared)
                              : is_lock          ? "Hot spin lock" + names_of(*shared)
                              : is_fought_for
                                  ? "Threads try again and again to exchange one variable" + names_of(*shared)
                                  : "All threads write one variable" + names_of(*shared);
     const std::string fix =
         counter != nullptr ? counter->fix
-        : is_lock ? "Use a mutex, whose waiters sleep; hold it for less, or split the data and the lock."
+        : is_slept ? "Collect per thread and merge occasionally; or split the data, and the lock with it."
+        : is_lock  ? "Use a mutex, whose waiters sleep; hold it for less, or split the data and the lock."
         : is_fought_for ? "Give each thread a variable or queue of its own; or back off after a failed try."
                         : "Count per thread and add up at the end, or write it once for many steps.";
     Finding found =

@@ -272,6 +272,29 @@ TEST(StatRules, ThreadsWithThreadsOfALibrary) {
     EXPECT_FALSE(says(made(4).concluded(), "nested")) << "they call it, and it has no threads";
 }
 
+// A team of OpenMP's runs the program's own code: only the thread that began the region has the library on its stack.
+TEST(StatRules, ThreadsWithTeamsOfOpenmp) {
+    const auto made = [](unsigned working, const char *outermost) {
+        Case one;
+        one.point(1, 1.3, 1.9, 0.1).point(2, 1.1, 2, 0.1).point(4, 1.2, 2.1, 0.2);
+        one.doing(Doing::kRunning, 2.3).doing(Doing::kRunnable, 7);
+        for (unsigned i = 0; i < working; i++)
+            one.slowed(0, 1.2, 2.3 / working);
+        one.burns({own("task", 8)}, 0.75, 0.75);
+        one.burns({own("task", 8), library("GOMP_parallel", "libgomp.so.1"), own("task", 7), own(outermost)},
+                  0.25, 0.25);
+        return one;
+    };
+    Case nest = made(16, "serve");
+    ASSERT_EQ(rules_of(nest.concluded()), "nested");
+    EXPECT_EQ(nest.report.findings.front().cause, "4 threads, each with 4 threads of OpenMP, on 2 cores");
+    EXPECT_EQ(
+        nest.report.findings.front().evidence.front(),
+        "25 % of the CPU time is that of threads which began a parallel region; 16 threads work at once");
+    EXPECT_FALSE(says(made(4, "serve").concluded(), "nested")) << "a thread each";
+    EXPECT_FALSE(says(made(8, "main").concluded(), "nested")) << "one team";
+}
+
 // One thread that wants a CPU now and then, in a program with many that do not.
 TEST(StatRules, ThreadsThatDoNotWantTheCpusAreNotTooMany) {
     Case made;

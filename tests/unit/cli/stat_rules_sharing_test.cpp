@@ -80,6 +80,25 @@ TEST(StatRules, ASpinLockOfTheProgramsOwn) {
               "Threads try again and again to exchange one variable: word in put()");
 }
 
+// Made of std::atomic::wait(): whose waiters sleep in the function that exchanges its word. Those of a flag sleep elsewhere.
+TEST(StatRules, ALockOfAtomicsThatIsSleptAt) {
+    const auto cause_where = [](const char *sleeps_in) {
+        Case made = dear_case(3.5);
+        made.report.shared = {shared({own("enter")}, true, 0.5, "word")};
+        made.report.shared.front().swaps = 1;
+        Site site;
+        site.stack = {library("syscall"), library("std::__detail::__platform_wait", "prog"), own(sleeps_in)};
+        site.doing = Doing::kIdleWait;
+        site.samples = 60;
+        made.report.others.push_back(site);
+        EXPECT_EQ(rules_of(made.concluded()), "true-sharing");
+        return made.report.findings.front().cause;
+    };
+    EXPECT_EQ(cause_where("enter"), "Hot lock of the program's own: word in enter()");
+    EXPECT_EQ(cause_where("await_flag"),
+              "Threads try again and again to exchange one variable: word in enter()");
+}
+
 // As a loop of the program's own that takes CPU time which it did not take with one thread: contention, no waiting for work.
 TEST(StatRules, SpinningAtALockIsContention) {
     Case made = dear_case(3.5);
@@ -91,6 +110,18 @@ TEST(StatRules, SpinningAtALockIsContention) {
     made.report.shared.front().swaps = 0.5;
     EXPECT_EQ(rules_of(made.concluded()), "true-sharing");
     EXPECT_EQ(rules_of(flag.concluded()), "busy-wait");
+}
+
+// The word of a lock is the lock's matter, however its calls are wrapped.
+TEST(StatRules, TheWordOfAReadWriteLockIsNoVariable) {
+    Case made = dear_case(3.5);
+    made.burns({library("pthread_rwlock_rdlock"), own("look")}, 0.4, 0.1);
+    made.report.shared = {
+        shared({library("pthread_rwlock_unlock"), library("__glibcxx_rwlock_unlock", "prog"),
+                library("std::__shared_mutex_pthread::unlock_shared", "prog"), own("look")},
+               true, 0.4, "guard")};
+    made.report.shared.front().swaps = 0.7;
+    EXPECT_EQ(rules_of(made.concluded()), "hot-mutex");
 }
 
 TEST(StatRules, VariablesInOneLineAreTold) {
@@ -112,18 +143,6 @@ TEST(StatRules, VariablesInOneLineAreTold) {
 TEST(StatRules, AMutexsWordIsTheMutexsMatter) {
     Case made = dear_case(3.5);
     made.report.shared = {shared({library("pthread_mutex_lock"), own("put")}, true, 0.6)};
-// The word of a lock is the lock's matter, however its calls are wrapped.
-TEST(StatRules, TheWordOfAReadWriteLockIsNoVariable) {
-    Case made = dear_case(3.5);
-    made.burns({library("pthread_rwlock_rdlock"), own("look")}, 0.4, 0.1);
-    made.report.shared = {
-        shared({library("pthread_rwlock_unlock"), library("__glibcxx_rwlock_unlock", "prog"),
-                library("std::__shared_mutex_pthread::unlock_shared", "prog"), own("look")},
-               true, 0.4, "guard")};
-    made.report.shared.front().swaps = 0.7;
-    EXPECT_EQ(rules_of(made.concluded()), "hot-mutex");
-}
-
     EXPECT_EQ(rules_of(made.concluded()).find("true-sharing"), std::string::npos);
 }
 
