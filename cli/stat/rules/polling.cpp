@@ -35,22 +35,38 @@ struct Sleepers {
     }
 };
 
+// Of the time in which it neither ran nor wanted to, by the kernel's accounts; how that is divided the looks tell. Naps that are as short
+// as the time for which a thread then waits for a CPU are seldom seen themselves.
+struct Blocked {
+    double asleep = 0, waiting = 0;
+};
+
+Blocked blocked_of(const Thread &thread) {
+    double asleep = 0, waiting = 0, all = 0; // by the looks
+    for (const Thread::Span &span : thread.spans) {
+        const double length = span.end - span.begin;
+        if (span.doing == Doing::kRunning || span.doing == Doing::kRunnable)
+            continue;
+        all += length;
+        asleep += span.doing == Doing::kSleep ? length : 0;
+        waiting += span.doing == Doing::kLockWait || span.doing == Doing::kIdleWait ? length : 0;
+    }
+    const double life = thread.end - thread.begin;
+    const double blocked = std::clamp(life - thread.cpu - thread.run_delay, 0.0, std::max(0.0, life));
+    return all > 0 ? Blocked{blocked * asleep / all, blocked * waiting / all} : Blocked{};
+}
+
 Sleepers sleepers_of(const Report &report) {
     Sleepers sleepers;
     for (const Thread *thread : working_threads(report.threads)) {
-        double asleep = 0, waiting = 0;
-        for (const Thread::Span &span : thread->spans) {
-            const bool waits = span.doing == Doing::kLockWait || span.doing == Doing::kIdleWait;
-            asleep += span.doing == Doing::kSleep ? span.end - span.begin : 0;
-            waiting += waits ? span.end - span.begin : 0;
-        }
+        const Blocked blocked = blocked_of(*thread);
         const double life = thread->end - thread->begin;
-        if (asleep < kSleepsMuch * life)
+        if (blocked.asleep < kSleepsMuch * life)
             continue;
         sleepers.threads++;
         sleepers.seconds += life;
-        sleepers.asleep += asleep;
-        sleepers.waiting += waiting;
+        sleepers.asleep += blocked.asleep;
+        sleepers.waiting += blocked.waiting;
         sleepers.switches += static_cast<double>(thread->voluntary);
     }
     return sleepers;

@@ -4,6 +4,8 @@
 // (cli/stat/rules/grain.cpp, polling.cpp and nested.cpp), on reports that are made up: each with a healthy twin.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "stat/rules.hpp"
 #include "stat_case.hpp"
 
@@ -117,6 +119,7 @@ Case sleepers(unsigned threads, double cpu, double asleep, std::uint64_t naps) {
         thread.end = 2.9;
         thread.spans.push_back({2.9 - asleep, 2.9, Doing::kSleep, SIZE_MAX, 0});
         thread.cpu = cpu;
+        thread.run_delay = std::max(0.0, 2.9 - cpu - asleep);
         thread.voluntary = naps;
     }
     Site site;
@@ -133,8 +136,10 @@ Case sleepers(unsigned threads, double cpu, double asleep, std::uint64_t naps) {
 TEST(StatRules, ThreadsThatSleepByTurns) {
     const auto made = [](Doing rest) {
         Case one = sleepers(4, 0.1, 0.7, 700);
-        for (Thread &thread : one.report.threads)
+        for (Thread &thread : one.report.threads) {
             thread.spans.insert(thread.spans.begin(), {0.1, 2.2, rest, SIZE_MAX, 0});
+            thread.run_delay = rest == Doing::kRunnable ? 2.1 : 0;
+        }
         return says(one.concluded(), "polling");
     };
     EXPECT_FALSE(made(Doing::kLockWait));
@@ -152,6 +157,21 @@ TEST(StatRules, WorkersThatPoll) {
     EXPECT_EQ(found.evidence[0],
               "4 threads that did the work slept for 72 % of their time, 1.05 ms each time");
     EXPECT_EQ(found.evidence[1], "0.72 CPUs used, of 2 that they could have used");
+}
+
+// After naps as short as the time for which they then wait for a CPU: in most looks at them they wait for that.
+TEST(StatRules, WorkersThatTakeShortNaps) {
+    Case made = sleepers(4, 0.5, 1.3, 12000);
+    for (Thread &thread : made.report.threads)
+        thread.spans = {{0, 0.6, Doing::kRunning, SIZE_MAX, 0},
+                        {0.6, 2.8, Doing::kRunnable, SIZE_MAX, 0},
+                        {2.8, 2.9, Doing::kSleep, SIZE_MAX, 0}};
+    ASSERT_TRUE(says(made.concluded(), "polling")) << rules_of(made.report);
+    EXPECT_EQ(made.report.findings.front().evidence[0],
+              "4 threads that did the work slept for 45 % of their time, 108 us each time");
+    for (Thread &thread : made.report.threads)
+        thread.run_delay += 1; // they waited for a CPU all the time
+    EXPECT_FALSE(says(made.concluded(), "polling"));
 }
 
 TEST(StatRules, ThreadsThatSleepForTheirWorksSake) {
