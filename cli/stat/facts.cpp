@@ -269,7 +269,8 @@ std::string shown_name(const Frame &frame) {
 }
 
 std::vector<Burner> find_burners(const Report &report) {
-    std::map<std::tuple<std::string, std::string, std::string>, Burner> map; // by place, leaf and module
+    // By place, leaf and module, and by what the program asked OpenMP for.
+    std::map<std::tuple<std::string, std::string, std::string, const OpenmpConstruct *>, Burner> map;
     for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
         for (const Site &site : *burns) { // by share: the first has the line
             if (site.stack.empty())
@@ -279,14 +280,15 @@ std::vector<Burner> find_burners(const Report &report) {
             // What the interpreter does for a Python function is that function's doing.
             const bool interprets = is_python(leaf) && ends_with(place.file, ".py");
             const std::string name = interprets ? place.function : shown_name(leaf);
-            const auto [at, is_new] = map.try_emplace({place.function, name, leaf.module});
+            const OpenmpConstruct *construct = openmp_construct(site.stack);
+            const auto [at, is_new] = map.try_emplace({place.function, name, leaf.module, construct});
             Burner &burner = at->second;
             if (is_new) {
                 burner.place = place;
                 burner.leaf = name;
                 burner.module = leaf.module;
                 burner.is_own = leaf.is_user || interprets;
-                burner.openmp = openmp_construct(site.stack);
+                burner.openmp = construct;
                 if (const Frame *called = interprets ? nullptr : called_frame(site.stack))
                     burner.called = shown_name(*called);
             }

@@ -625,6 +625,31 @@ TEST(StatRules, ALockThatIsFoughtForInCpp) {
     EXPECT_EQ(made.report.findings.front().function, "enter");
 }
 
+// All wait for tasks in the function that makes these; OpenMP's queue is not held meanwhile, as a receiver that is shared may be.
+TEST(StatRules, OpenmpsTasksThatAreTooSmall) {
+    const auto made = [](double queue) {
+        Case one;
+        one.point(1, 0.2, 0.2, 0).point(4, 8.3, 8, 6.8, 850000);
+        one.doing(Doing::kRunning, 16).doing(Doing::kRunnable, 12).doing(Doing::kIdleWait, 8);
+        const Frame runtime = library("", "libgomp.so.1"), region = own("main._omp_fn.0", 9);
+        one.burns({runtime, library("GOMP_task", "libgomp.so.1"), region}, queue, 0);
+        one.burns({runtime, runtime, library("GOMP_parallel", "libgomp.so.1"), own("main", 7)}, 1 - queue, 0);
+        one.burns({own("main._omp_fn.2", 12), library("GOMP_task", "libgomp.so.1"), region}, 0, 1);
+        Site site;
+        site.stack = {runtime, library("GOMP_parallel", "libgomp.so.1"), own("main", 7)};
+        site.doing = Doing::kIdleWait;
+        site.samples = 300;
+        site.seconds = 3.2;
+        one.report.others.push_back(site);
+        one.concluded();
+        return one.report.findings.front();
+    };
+    const Finding found = made(0.4);
+    EXPECT_EQ(found.cause, "Hot OpenMP's queue of tasks (#pragma omp task) in main()");
+    EXPECT_EQ(found.fix, "Create fewer and larger tasks: all go through one queue.");
+    EXPECT_EQ(made(0.05).rule, "busy-wait") << "they wait for what one of them does";
+}
+
 TEST(StatRules, LocksAreSeenOnABusyMachine) {
     Case made = random_case();
     made.others(1);
