@@ -40,7 +40,7 @@ bool ends_with(const std::string &text, const std::string &end) {
 // --- stacks -------------------------------------------------------------------------------------------
 
 // The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest
-// to the program's own code counts. printf() may allocate, and its caller did not call malloc().
+// to the program's own code counts. printf() may allocate, and its caller did not call malloc(); nor did that of OpenMP.
 const Frame *hidden_frame(const std::vector<Frame> &stack) {
     const Frame *found = nullptr;
     for (const Frame &frame : stack) {
@@ -48,6 +48,8 @@ const Frame *hidden_frame(const std::vector<Frame> &stack) {
             break;
         if (find_hidden_lock(frame) != nullptr)
             found = &frame;
+        else if (is_of_openmp(frame))
+            found = nullptr;
     }
     return found;
 }

@@ -60,19 +60,19 @@ const OpenmpConstruct *construct_of(const Frame &frame) {
     return nullptr;
 }
 
-bool is_of_runtime(const Frame &frame) {
+} // namespace
+
+bool is_of_openmp(const Frame &frame) {
     return begins_with(frame.module, "libgomp") || begins_with(frame.module, "libomp") ||
            begins_with(frame.module, "libiomp");
 }
-
-} // namespace
 
 const OpenmpConstruct *openmp_construct(const std::vector<Frame> &stack) {
     const OpenmpConstruct *found = nullptr;
     for (const Frame &frame : stack) {
         if (frame.is_user)
             break;
-        if (!is_of_runtime(frame))
+        if (!is_of_openmp(frame))
             continue;
         const OpenmpConstruct *named = construct_of(frame);
         found = named != nullptr ? named : found != nullptr ? found : &kRuntime;

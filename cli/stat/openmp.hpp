@@ -27,6 +27,9 @@ struct OpenmpConstruct {
 // Nothing where that is another library's call.
 const OpenmpConstruct *openmp_construct(const std::vector<Frame> &stack);
 
+// In OpenMP's runtime.
+bool is_of_openmp(const Frame &frame);
+
 // With the section's name, where the lock has it: "... (#pragma omp critical(queue))".
 std::string openmp_name(const OpenmpConstruct &construct, const Lock *lock);
 

@@ -633,7 +633,9 @@ TEST(StatRules, OpenmpsTasksThatAreTooSmall) {
         one.doing(Doing::kRunning, 16).doing(Doing::kRunnable, 12).doing(Doing::kIdleWait, 8);
         const Frame runtime = library("", "libgomp.so.1"), region = own("main._omp_fn.0", 9);
         one.burns({runtime, library("GOMP_task", "libgomp.so.1"), region}, queue, 0);
-        one.burns({runtime, runtime, library("GOMP_parallel", "libgomp.so.1"), own("main", 7)}, 1 - queue, 0);
+        one.burns({library("malloc"), runtime, library("GOMP_task", "libgomp.so.1"), region}, queue / 4, 0);
+        one.burns({runtime, runtime, library("GOMP_parallel", "libgomp.so.1"), own("main", 7)},
+                  1 - 1.25 * queue, 0);
         one.burns({own("main._omp_fn.2", 12), library("GOMP_task", "libgomp.so.1"), region}, 0, 1);
         Site site;
         site.stack = {runtime, library("GOMP_parallel", "libgomp.so.1"), own("main", 7)};
