@@ -31,6 +31,7 @@ constexpr const char *kWakes[] = {"pthread_cond_signal",
                                   "cnd_broadcast",
                                   "sem_post",
                                   "std::__detail::__platform_notify"};
+constexpr const char *kWakesAll[] = {"pthread_cond_broadcast", "cnd_broadcast"};
 constexpr const char *kLocks[] = {"pthread_mutex_", "pthread_rwlock_", "lll_lock_", "mtx_"};
 
 // Among the calls of libraries below the program's own function; of a wrapper of the language's as well.
@@ -84,6 +85,7 @@ Part part_of(const Report &report, const Is &is) {
 constexpr double kMeeting = 0.1;     // of CPU time, in a barrier's calls, more than with the fewest threads
 constexpr double kHandingOver = 0.3; // of CPU time, in the calls of queues and conditions
 constexpr double kWaiting = 0.05;    // of that, in waiting for work and in waking a waiter
+constexpr double kWakingAll = 0.1;   // likewise, in waking all waiters
 constexpr double kAtWork = 0.5; // CPUs used, or wanted, at least: of less, nothing is lost by handing over
 constexpr double kSleptOften = 1000; // voluntary switches for a second of CPU time
 
@@ -198,11 +200,18 @@ std::optional<Finding> tasks(const Facts &facts) {
                 "Hand over more work at a time: batches of tasks, or larger parts of the data.",
                 Confidence::kMedium, tiny->place);
     found.explains = tiny->share;
+    const Part all = part_of(facts.report, [](const Site &site) { return is_in(site.stack, kWakesAll); });
+    const bool wakes_all = all.share >= kWakingAll * tiny->share;
+    if (wakes_all)
+        found.fix =
+            "Wake one thread for each task (pthread_cond_signal, notify_one), or hand over batches of tasks.";
     found.evidence.push_back(percent(tiny->share) + " of CPU time goes to handing tasks over, " +
                              percent(1 - tiny->share) +
                              " to all else: " + fixed(tiny->share / std::max(1 - tiny->share, 0.01), 1) +
                              " s for each second of work");
     add_price(facts, tiny->share, "hand-over", found);
+    if (wakes_all)
+        add_place_evidence("all that wait are woken", all.place, found);
     return found;
 }
 

@@ -75,6 +75,21 @@ TEST(StatRules, TasksThatAreTooSmall) {
               "60 % of CPU time goes to handing tasks over, 40 % to all else: 1.5 s for each second of work");
 }
 
+// The same queue, whose waiters are all woken for each task.
+TEST(StatRules, TasksForWhichAllAreWoken) {
+    Case made = queue(0.6, 0.1);
+    const std::string batches = made.concluded().findings.front().fix;
+    made.burns({library("pthread_cond_broadcast"), own("put", 30)}, 0.1, 0.1);
+    made.report.burns[0].share -= 0.1;
+    ASSERT_EQ(rules_of(made.concluded()), "grain");
+    const Finding &found = made.report.findings.front();
+    EXPECT_EQ(
+        found.fix,
+        "Wake one thread for each task (pthread_cond_signal, notify_one), or hand over batches of tasks.");
+    EXPECT_EQ(found.evidence.back(), "all that wait are woken in put() (prog.c:30)");
+    EXPECT_EQ(batches, "Hand over more work at a time: batches of tasks, or larger parts of the data.");
+}
+
 TEST(StatRules, TasksThatAreLargeEnough) {
     EXPECT_FALSE(says(queue(0.1, 0.05).concluded(), "grain"));
     EXPECT_FALSE(says(queue(0.6, 0).concluded(), "grain")) << "a lock, and no queue";
