@@ -2,6 +2,7 @@
 #include "stat/kernel_places.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -23,8 +24,9 @@ constexpr double kSetsLater = 0.1; // seconds at least between looks at what an 
 
 } // namespace
 
-void KernelPlaces::open(pid_t process) {
+void KernelPlaces::open(pid_t process, int memory) {
     folder_ = "/proc/" + std::to_string(process);
+    memory_ = memory;
     sockets_.clear();
 }
 
@@ -58,8 +60,19 @@ const std::string &KernelPlaces::only_socket(long descriptor, double now) {
     return socket;
 }
 
+// That its call was given: of several that it polls, none. -1: it has none.
+int KernelPlaces::descriptor_of(const ProcSample &sample) const {
+    if (takes_descriptor(sample.system_call))
+        return static_cast<int>(sample.arguments[0]);
+    pollfd polled{};
+    const auto at = static_cast<off_t>(sample.arguments[0]);
+    const bool is_one = polls(sample.system_call) && sample.arguments[1] == 1;
+    return is_one && pread(memory_, &polled, sizeof polled, at) == sizeof polled ? polled.fd : -1;
+}
+
 void KernelPlaces::look(const ThreadList &threads, pid_t thread, ProcSample &sample, double now) {
-    const bool has_file = takes_descriptor(sample.system_call);
+    const int descriptor = descriptor_of(sample);
+    const bool has_file = descriptor >= 0;
     if (sample.state != 'D' && !(has_file && waits_for_peers(sample.system_call)))
         return;
     KernelPlace place;
@@ -68,7 +81,7 @@ void KernelPlaces::look(const ThreadList &threads, pid_t thread, ProcSample &sam
     if (channel.is_open() && read_text(channel.get(), text) && std::strcmp(text, "0") != 0)
         place.channel = text;
     if (has_file) {
-        place.descriptor = static_cast<int>(sample.arguments[0]);
+        place.descriptor = descriptor;
         const std::string link = folder_ + "/fd/" + std::to_string(place.descriptor);
         const ssize_t length = readlink(link.c_str(), text, sizeof text);
         place.file.assign(text, length > 0 ? static_cast<std::size_t>(length) : 0);

@@ -21,17 +21,19 @@ class KernelPlaces {
     // Each place is kept once, in `all`.
     explicit KernelPlaces(std::vector<KernelPlace> &all) : all_(all) {}
 
-    // From now on of that process.
-    void open(pid_t process);
+    // From now on of that process. `memory`: a descriptor of its /proc/PID/mem.
+    void open(pid_t process, int memory);
     // Of a thread that nothing can interrupt, which waits for a device or for what another thread does in the kernel; and of those
     // that wait for what may come by one descriptor.
     void look(const ThreadList &threads, pid_t thread, ProcSample &sample, double now);
 
   private:
     const std::string &only_socket(long descriptor, double now);
+    int descriptor_of(const ProcSample &sample) const;
 
     std::vector<KernelPlace> &all_;
     std::string folder_; // of the process
+    int memory_ = -1;
     // Of epoll sets, by descriptor: when it was read, and what.
     std::map<long, std::pair<double, std::string>> sockets_;
 };

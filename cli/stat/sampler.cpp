@@ -156,7 +156,7 @@ void Sampler::State::open_process(pid_t child) {
     if ((!memory.is_open() || has_other_memory()) && threads.is_open())
         open_by_another_thread();
     stacks.open(pid, memory.get());
-    places.open(pid);
+    places.open(pid, memory.get());
 }
 
 // Of a process whose first thread has ended while others run only these still show its memory, program and mappings.

@@ -466,6 +466,14 @@ bool takes_descriptor(long number) {
     return calls.count(number) != 0;
 }
 
+bool polls(long number) {
+#ifdef SYS_poll
+    if (number == SYS_poll)
+        return true;
+#endif
+    return number == SYS_ppoll;
+}
+
 bool waits_for_peers(long number) {
     static const std::set<long> calls = {
         SYS_accept,     SYS_accept4, SYS_epoll_pwait, SYS_recvfrom, SYS_recvmsg,
@@ -473,7 +481,7 @@ bool waits_for_peers(long number) {
         SYS_epoll_wait,
 #endif
     };
-    return calls.count(number) != 0;
+    return polls(number) || calls.count(number) != 0;
 }
 
 std::string system_call_name(long number) {

@@ -46,6 +46,8 @@ std::vector<Frame> without_surroundings(std::vector<Frame> stack);
 
 // Its first argument is a descriptor.
 bool takes_descriptor(long number);
+// Its first arguments are descriptors with what is waited for, and their number.
+bool polls(long number);
 // Several threads may wait in it on one descriptor for what comes to one of them.
 bool waits_for_peers(long number);
 

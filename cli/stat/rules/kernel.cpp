@@ -33,8 +33,8 @@ constexpr const char *kDirectoryLocks[] = {
 const Names kMapping = {"mmap",    "mmap64", "munmap", "mremap", "mprotect",
                         "madvise", "brk",    "sbrk",   "shmat",  "shmdt"};
 const Names kForking = {"fork", "Fork", "libc_fork", "vfork", "daemon", "forkpty"};
-const Names kWaking = {"epoll_wait", "epoll_pwait", "accept",   "accept4",
-                       "poll",       "select",      "recvfrom", "recv"};
+const Names kWaking = {"epoll_wait", "epoll_pwait", "accept",   "accept4", "poll",
+                       "ppoll",      "select",      "recvfrom", "recv"};
 
 constexpr double kInCall = 0.25;   // of CPU time, in such a call
 constexpr double kInKernel = 0.4;  // of CPU time, in the kernel
@@ -301,8 +301,11 @@ Findings herd(const Facts &facts) {
              : is_epoll_set(wait->file) ? std::string("epoll set")
                                         : "socket") +
             at_place(place),
-        has_sets ? "Add it to the sets with EPOLLEXCLUSIVE, or have a socket (SO_REUSEPORT) for each thread."
-                 : "Use EPOLLONESHOT, or a socket (SO_REUSEPORT) and epoll set for each thread.",
+        wait->call == "poll" || wait->call == "ppoll"
+            ? "Wait with epoll: EPOLLEXCLUSIVE in a set for each thread, or EPOLLONESHOT in one set."
+        : has_sets
+            ? "Add it to the sets with EPOLLEXCLUSIVE, or have a socket (SO_REUSEPORT) for each thread."
+            : "Use EPOLLONESHOT, or a socket (SO_REUSEPORT) and epoll set for each thread.",
         Confidence::kMedium, place);
     add_kernel_evidence(facts, calls, nullptr, found);
     found.evidence.push_back(counted(wait->threads, "thread") + " wait at descriptor " + wait->file + "; " +

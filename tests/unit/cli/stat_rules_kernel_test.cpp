@@ -133,6 +133,20 @@ TEST(StatRules, AThunderingHerd) {
     EXPECT_EQ(rules_of(one_each.concluded()).find("herd"), std::string::npos);
 }
 
+TEST(StatRules, AHerdThatPolls) {
+    const std::vector<Frame> at = {library("poll"), own("serve")};
+    Case made = in_kernel(at, 0.6, 0.2, 1.6);
+    made.report.points.back().voluntary = 40000;
+    made.report.kernel_waits = {wait("poll", "socket:[7]", 8, at)};
+    ASSERT_EQ(rules_of(made.concluded()), "herd");
+    EXPECT_EQ(made.report.findings.front().cause,
+              "All threads are woken for what one of them gets: poll() on one socket in serve()");
+    EXPECT_EQ(made.report.findings.front().fix,
+              "Wait with epoll: EPOLLEXCLUSIVE in a set for each thread, or EPOLLONESHOT in one set.");
+    made.report.kernel_waits = {wait("poll", "", 8, at)}; // each has several, or one of its own
+    EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos);
+}
+
 // A message has one more thread woken than reads it; and the threads that are woken do something of their own before they find
 // nothing, so that a third of the CPU time is in the kernel.
 TEST(StatRules, AHerdOfTwo) {
