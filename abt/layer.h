@@ -519,7 +519,7 @@ struct abt_sched {
     uint32_t request; /* enum abt_sched_request; pairs with its loads, by the fences of sleepers.c */
     uint32_t freq;
     int count;
-    struct abt_pool **pools;
+    struct abt_pool **pools, **order; /* as the program gave them; as a predefined one looks at them */
     struct abt_pool *only; /* of one that is_plain: its only pool; NULL: it has several, or draws */
     void *data;
     struct abt_thread *thread; /* that runs its function */

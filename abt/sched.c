@@ -19,7 +19,7 @@ static uint64_t draw(struct abt_sched *sched) { /* Marsaglia's xorshift64 */
 
 static struct abt_thread *pick_first(struct abt_sched *sched) {
     for (int i = 0; i < sched->count; i++) {
-        struct abt_thread *thread = abt_pool_pop(sched->pools[i], ABT_POOL_CONTEXT_OWNER_PRIMARY);
+        struct abt_thread *thread = abt_pool_pop(sched->order[i], ABT_POOL_CONTEXT_OWNER_PRIMARY);
         if (thread != NULL)
             return thread;
     }
@@ -130,18 +130,18 @@ static void run(ABT_sched handle) {
 
 /* --- life ---------------------------------------------------------------------------------------------- */
 
-static int compare_access(const void *a, const void *b) {
-    const struct abt_pool *const *one = a, *const *other = b;
-    return (int)(*one)->access - (int)(*other)->access;
+/* Of one stream alone, of one consumer, of several. */
+static int rank_of_access(const struct abt_pool *pool) {
+    return pool->access == ABT_POOL_ACCESS_PRIV ? 0 : pool->access <= ABT_POOL_ACCESS_MPSC ? 1 : 2;
 }
 
-/* Private pools come first; those of one kind stay in order. */
+/* Private pools come first; those of one rank stay in order. The program sees its own order. */
 static void sort_by_access(struct abt_sched *sched) {
     for (int i = 1; i < sched->count; i++)
-        for (int j = i; j > 0 && compare_access(&sched->pools[j - 1], &sched->pools[j]) > 0; j--) {
-            struct abt_pool *pool = sched->pools[j];
-            sched->pools[j] = sched->pools[j - 1];
-            sched->pools[j - 1] = pool;
+        for (int j = i; j > 0 && rank_of_access(sched->order[j - 1]) > rank_of_access(sched->order[j]); j--) {
+            struct abt_pool *pool = sched->order[j];
+            sched->order[j] = sched->order[j - 1];
+            sched->order[j - 1] = pool;
         }
 }
 
@@ -156,13 +156,14 @@ static void forget(struct abt_sched *sched) {
 static int new_sched(int count, const ABT_pool *pools, ABT_pool_kind kind, ABT_sched_config config,
                      bool automatic, struct abt_sched **result) {
     struct abt_sched *sched = calloc(1, sizeof *sched);
-    struct abt_pool **own = calloc((size_t)count + 1, sizeof *own);
+    struct abt_pool **own = calloc(2 * (size_t)count + 1, sizeof *own);
     if (sched == NULL || own == NULL) {
         free(sched);
         free(own);
         return ABT_ERR_MEM;
     }
     sched->pools = own;
+    sched->order = own + count;
     sched->count = count;
     sched->automatic = automatic;
     sched->freq = abt.event_freq;
@@ -207,7 +208,8 @@ int abt_sched_new_basic(int predef, int count, ABT_pool *pools, ABT_sched_config
     (*result)->is_plain = !polls(*result);
     (*result)->only =
         (*result)->is_plain && count == 1 && predef != ABT_SCHED_RANDWS ? (*result)->pools[0] : NULL;
-    if (predef == ABT_SCHED_BASIC || predef == ABT_SCHED_DEFAULT)
+    memcpy((*result)->order, (*result)->pools, (size_t)count * sizeof *(*result)->order);
+    if (predef != ABT_SCHED_PRIO && predef != ABT_SCHED_RANDWS)
         sort_by_access(*result);
     return ABT_SUCCESS;
 }

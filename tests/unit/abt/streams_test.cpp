@@ -434,6 +434,43 @@ TEST_F(StreamsAlone, ChangeTheirMainScheduler) {
     OK(ABT_xstream_free(&other));
 }
 
+// Access is where a scheduler looks first. The program, and what is created on the stream, see the pools as they were given.
+TEST_F(StreamsAlone, LookAtPoolsByAccessAndShowThemAsGiven) {
+    const ABT_pool_access given[] = {ABT_POOL_ACCESS_MPMC, ABT_POOL_ACCESS_SPMC, ABT_POOL_ACCESS_MPSC,
+                                     ABT_POOL_ACCESS_PRIV};
+    static std::string order;
+    const struct {
+        ABT_sched_predef predef;
+        const char *order;
+    } schedulers[] = {{ABT_SCHED_DEFAULT, "dca0b"},
+                      {ABT_SCHED_BASIC, "dca0b"},
+                      {ABT_SCHED_BASIC_WAIT, "dca0b"},
+                      {ABT_SCHED_PRIO, "a0bcd"}};
+    for (const auto &scheduler : schedulers) {
+        ABT_pool pools[4], shown[4];
+        ABT_sched sched;
+        for (int i = 0; i < 4; i++)
+            OK(ABT_pool_create_basic(ABT_POOL_FIFO, given[i], ABT_TRUE, &pools[i]));
+        OK(ABT_sched_create_basic(scheduler.predef, 4, pools, ABT_SCHED_CONFIG_NULL, &sched));
+        OK(ABT_sched_get_pools(sched, 4, 0, shown));
+        for (int i = 0; i < 4; i++)
+            EXPECT_EQ(shown[i], pools[i]);
+        ABT_xstream other;
+        OK(ABT_xstream_create(sched, &other));
+        OK(ABT_xstream_join(other));
+        order.clear();
+        for (int i = 0; i < 4; i++)
+            OK(ABT_task_create(
+                pools[i], [](void *name) { order += static_cast<char>(reinterpret_cast<intptr_t>(name)); },
+                reinterpret_cast<void *>(static_cast<intptr_t>('a' + i)), nullptr));
+        OK(ABT_task_create_on_xstream(
+            other, [](void *) { order += '0'; }, nullptr, nullptr));
+        OK(ABT_xstream_revive(other));
+        OK(ABT_xstream_free(&other));
+        EXPECT_EQ(order, scheduler.order) << "scheduler " << scheduler.predef;
+    }
+}
+
 TEST_F(StreamsAlone, SchedulersStandInPools) {
     ABT_pool inner;
     ABT_sched sched;
