@@ -7,19 +7,19 @@
  *
  * The thread sets it on its own stack before its function runs, since its stack comes with its first run. It is cleared before
  * the stack is used again: by the thread itself, or, if it left from within its function, by its host. */
-#include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "layer.h"
 
-/* What the environment says. A word that is not known is as if it were not there. */
+/* What the environment says, in either case. A word that is not known is as if it were not there. */
 enum abt_guard_mode abt_guard_mode_of(const char *text) {
     if (text == NULL)
         return ABT_GUARD_NONE;
-    if (strcmp(text, "mprotect_strict") == 0)
+    if (strcasecmp(text, "mprotect_strict") == 0)
         return ABT_GUARD_STRICT;
-    return strcmp(text, "mprotect") == 0 ? ABT_GUARD_LENIENT : ABT_GUARD_NONE;
+    return strcasecmp(text, "mprotect") == 0 ? ABT_GUARD_LENIENT : ABT_GUARD_NONE;
 }
 
 /* NULL: the stack is too small, or is none of this thread's own. */

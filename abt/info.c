@@ -19,6 +19,7 @@ ABT_EXPORT int ABT_info_query_config(ABT_info_query_kind query_kind, void *val) 
     case ABT_INFO_QUERY_KIND_ENABLED_EXTERNAL_THREAD:
     case ABT_INFO_QUERY_KIND_ENABLED_LAZY_STACK_ALLOC: *(ABT_bool *)val = ABT_TRUE; break;
     case ABT_INFO_QUERY_KIND_FCONTEXT: *(ABT_bool *)val = ABT_TRUE; break; /* as its switch: no system call */
+    case ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG: *(ABT_bool *)val = abt.prints_config; break;
     case ABT_INFO_QUERY_KIND_ENABLED_AFFINITY: *(ABT_bool *)val = abt.sets_affinity; break;
     case ABT_INFO_QUERY_KIND_MAX_NUM_XSTREAMS: *(unsigned *)val = load_relaxed(&abt.max_streams); break;
     case ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE: *(size_t *)val = abt.stack_size; break;

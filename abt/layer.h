@@ -266,6 +266,7 @@ extern struct abt_global {
     enum abt_guard_mode guard;
     uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
     bool sets_affinity;   /* the interface's functions for that do it */
+    bool prints_config;   /* ABT_init has printed it */
     bool
         preempts; /* threads that ask for it are preempted (preempt.c); r/o until ABT_finalize, as the next */
     uint8_t preempt; /* enum thrum_preempt_mode of threads that do not say, nor their pools */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "direct.h"
@@ -37,21 +38,39 @@ static uint64_t number(const char *one, const char *other, uint64_t unless, uint
     return bounded < least ? least : bounded > most ? most : bounded;
 }
 
+/* Of words for yes or no, in either case. */
+static bool is_one_of(const char *text, const char *const words[5]) {
+    for (int i = 0; i < 5; i++)
+        if (strcasecmp(text, words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What is not known is `no`. */
 static bool is_yes(const char *text) {
-    return text != NULL && *text != 0 && strchr("0nNfF", *text) == NULL;
+    return text != NULL && is_one_of(text, (const char *const[5]){"1", "y", "yes", "true", "on"});
+}
+
+/* Lists of CPUs are a yes, too. */
+static bool is_not_no(const char *text) {
+    return text != NULL && *text != 0 &&
+           !is_one_of(text, (const char *const[5]){"0", "n", "no", "false", "off"});
 }
 
 static void read_environment(void) {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    abt.guard = abt_guard_mode_of(variable("ABT_STACK_OVERFLOW_CHECK", "ABT_ENV_STACK_OVERFLOW_CHECK"));
+    /* As the original: a thread that fits on a default stack fits on one with a guard. */
+    uint64_t guards = abt.guard != ABT_GUARD_NONE ? 2 * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
     abt.stack_size =
-        number("ABT_THREAD_STACKSIZE", "ABT_ENV_THREAD_STACKSIZE", 16384, 512, UINT64_C(1) << 29);
-    abt.sched_stack_size =
-        number("ABT_SCHED_STACKSIZE", "ABT_ENV_SCHED_STACKSIZE", 4 << 20, 16384, UINT64_C(1) << 29);
+        number("ABT_THREAD_STACKSIZE", "ABT_ENV_THREAD_STACKSIZE", 16384 + guards, 512, UINT64_C(1) << 29);
+    abt.sched_stack_size = number("ABT_SCHED_STACKSIZE", "ABT_ENV_SCHED_STACKSIZE", (4 << 20) + guards, 16384,
+                                  UINT64_C(1) << 29);
     abt.event_freq = (uint32_t)number("ABT_SCHED_EVENT_FREQ", "ABT_ENV_SCHED_EVENT_FREQ", 50, 1, INT32_MAX);
     abt.max_streams = (uint32_t)number("ABT_MAX_NUM_XSTREAMS", "ABT_ENV_MAX_NUM_XSTREAMS",
                                        cpus > 0 ? (uint64_t)cpus : 1, 1, WORKERS_MAX);
-    abt.sets_affinity = is_yes(variable("ABT_SET_AFFINITY", "ABT_ENV_SET_AFFINITY"));
-    abt.guard = abt_guard_mode_of(variable("ABT_STACK_OVERFLOW_CHECK", "ABT_ENV_STACK_OVERFLOW_CHECK"));
+    abt.sets_affinity = is_not_no(variable("ABT_SET_AFFINITY", "ABT_ENV_SET_AFFINITY"));
+    abt.prints_config = is_yes(variable("ABT_PRINT_CONFIG", "ABT_ENV_PRINT_CONFIG"));
     abt.spin = 1000 * number("THRUM_ABT_SPIN", "THRUM_ABT_SPIN", 20, 0, 1000000);
 }
 
@@ -140,8 +159,7 @@ ABT_EXPORT int ABT_init(int argc, char **argv) {
     if (error == ABT_SUCCESS)
         abt.count++;
     pthread_mutex_unlock(&starting);
-    if (error == ABT_SUCCESS && is_first && variable("ABT_PRINT_CONFIG", "ABT_ENV_PRINT_CONFIG") != NULL &&
-        number("ABT_PRINT_CONFIG", "ABT_ENV_PRINT_CONFIG", 1, 0, 1) == 1)
+    if (error == ABT_SUCCESS && is_first && abt.prints_config)
         ABT_info_print_config(stdout);
     return error;
 }

@@ -88,6 +88,41 @@ TEST(Start, TheEnvironmentCounts) {
     unsetenv("THRUM_ABT_SPIN");
 }
 
+TEST(Start, WordsOfTheEnvironmentMayBeInEitherCase) {
+    struct {
+        const char *name, *text;
+        ABT_info_query_kind kind;
+        int value;
+    } const settings[] = {
+        {"ABT_PRINT_CONFIG", "True", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 1},
+        {"ABT_PRINT_CONFIG", "1", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 1},
+        {"ABT_ENV_PRINT_CONFIG", "YES", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 1},
+        {"ABT_PRINT_CONFIG", "no", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 0},
+        {"ABT_PRINT_CONFIG", "2", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 0},
+        {"ABT_PRINT_CONFIG", "", ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG, 0},
+        {"ABT_SET_AFFINITY", "On", ABT_INFO_QUERY_KIND_ENABLED_AFFINITY, 1},
+        {"ABT_SET_AFFINITY", "0,1", ABT_INFO_QUERY_KIND_ENABLED_AFFINITY, 1},
+        {"ABT_SET_AFFINITY", "Off", ABT_INFO_QUERY_KIND_ENABLED_AFFINITY, 0},
+        {"ABT_SET_AFFINITY", "0", ABT_INFO_QUERY_KIND_ENABLED_AFFINITY, 0},
+        {"ABT_STACK_OVERFLOW_CHECK", "MPROTECT", ABT_INFO_QUERY_KIND_ENABLED_STACK_OVERFLOW_CHECK, 2},
+        {"ABT_STACK_OVERFLOW_CHECK", "Mprotect_Strict", ABT_INFO_QUERY_KIND_ENABLED_STACK_OVERFLOW_CHECK, 3},
+    };
+    for (const auto &setting : settings) {
+        SCOPED_TRACE(std::string(setting.name) + "=" + setting.text);
+        setenv(setting.name, setting.text, 1);
+        testing::internal::CaptureStdout();
+        OK(ABT_init(0, nullptr));
+        const std::string printed = testing::internal::GetCapturedStdout();
+        unsetenv(setting.name);
+        int value = -1;
+        OK(ABT_info_query_config(setting.kind, &value));
+        EXPECT_EQ(value, setting.value);
+        EXPECT_EQ(!printed.empty(),
+                  setting.kind == ABT_INFO_QUERY_KIND_ENABLED_PRINT_CONFIG && setting.value == 1);
+        OK(ABT_finalize());
+    }
+}
+
 TEST_P(ManyStreams, HaveRanks) {
     int count;
     OK(ABT_xstream_get_num(&count));

@@ -610,6 +610,39 @@ TEST(Guards, TheLowestPageOfAStackCanOnlyBeRead) {
     unsetenv("ABT_STACK_OVERFLOW_CHECK");
 }
 
+// What fits on a default stack fits on one with a guard, as in the original.
+TEST(Guards, ADefaultStackIsLargerByThem) {
+    for (const char *word : {"none", "mprotect"}) {
+        setenv("ABT_STACK_OVERFLOW_CHECK", word, 1);
+        OK(ABT_init(0, nullptr));
+        const std::size_t more = std::string(word) == "none" ? 0 : 2 * PAGE;
+        std::size_t size = 0;
+        OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE, &size));
+        EXPECT_EQ(size, 16384 + more);
+        OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_SCHED_STACKSIZE, &size));
+        EXPECT_EQ(size, (std::size_t{4} << 20) + more);
+        ABT_pool pool;
+        OK(ABT_self_get_last_pool(&pool));
+        auto body = [&] {
+            const char here = 0;
+            EXPECT_TRUE(more == 0 || !is_writable(lowest_page()));
+            EXPECT_TRUE(is_writable(const_cast<char *>(&here) - 14000)) << "no guard so near";
+        };
+        ABT_thread thread = start(pool, body);
+        OK(ABT_thread_free(&thread));
+        OK(ABT_finalize());
+    }
+    setenv("ABT_STACK_OVERFLOW_CHECK", "mprotect", 1);
+    setenv("ABT_THREAD_STACKSIZE", "20480", 1);
+    OK(ABT_init(0, nullptr));
+    std::size_t size = 0;
+    OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE, &size));
+    EXPECT_EQ(size, 20480U) << "what is asked for stays";
+    OK(ABT_finalize());
+    unsetenv("ABT_STACK_OVERFLOW_CHECK");
+    unsetenv("ABT_THREAD_STACKSIZE");
+}
+
 namespace {
 std::atomic<int> refusals{-1}; // of a guard; -1: none is refused
 }
