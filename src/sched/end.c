@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) ANNOTATE_BETWEEN bool
 may_be_returned_to(const struct worker *worker, const struct thrum_unit *joiner) {
     return join_is_untimed(joiner) &&
            (load_relaxed(&joiner->kind) == UNIT_ULT ||
-            (load_acquire(&joiner->kind) == UNIT_BOUND && joiner->bound == worker));
+            (load_acquire(&joiner->kind) == UNIT_BOUND && unit_is_at_home(worker, joiner)));
 }
 
 /* As may_follow in suspend.c, after a unit that may have had a block for life. */

@@ -21,6 +21,8 @@ INSIDE static bool join_by_running(struct worker *worker, struct thrum_unit *sel
     uint8_t kind = load_relaxed(&self->kind);
     if ((kind != UNIT_ULT && kind != UNIT_BOUND) || load_relaxed(&unit->kind) != UNIT_ULT)
         return false; /* the end returns to a joiner that may run on any worker, or on this one only */
+    if (__builtin_expect(unit_is_fronts(self), 0))
+        return false;
     if (unit->stack_class == STACK_CLASS_USER || unit->measured)
         return false;
     unit->stack_top = depot_get(&stack_depots[unit->stack_class], &worker->stacks[unit->stack_class]);

@@ -108,7 +108,7 @@ static bool may_follow(const struct worker *worker, const struct thrum_unit *sel
         return false;
     switch (unit_place(unit)) {
     case UNIT_ULT: return true;
-    case UNIT_BOUND: return load_relaxed(&unit->bound) == worker;
+    case UNIT_BOUND: return unit_is_at_home(worker, unit);
     case UNIT_POOLED:
         return unit_place(self) == UNIT_POOLED && load_relaxed(&unit->pool) == load_relaxed(&self->pool);
     default: return false;

@@ -23,9 +23,9 @@ void unit_wake_elsewhere(struct worker *worker, struct thrum_unit *unit) {
             unit_wake_external(unit);
         else
             solo_wake(load_relaxed(&unit->bound)); /* unit_place has acquired it */
-    } else if (place == UNIT_BOUND && __builtin_expect(unit->is_primary, 0) &&
-               (pool = load_acquire(&unit->pool)) != NULL) { // NOLINT(bugprone-branch-clone)
-        pool_push(pool, unit); /* a front end's (front.h), which sees that it runs at home */
+    } else if (place == UNIT_BOUND &&
+               __builtin_expect(unit_is_fronts(unit), 0)) { // NOLINT(bugprone-branch-clone)
+        pool_push(load_relaxed(&unit->pool), unit);         /* its host sees that it runs at home */
     } else if (place == UNIT_BOUND) {
         struct worker *home = load_relaxed(&unit->bound);
         fifo_push(&home->inbox, unit);

@@ -171,6 +171,16 @@ INSIDE struct thrum_unit *pick_queued(struct worker *worker);
 /* For a worker without work: from all queues, after timers have been looked at. */
 INSIDE struct thrum_unit *pick_anywhere(struct worker *worker);
 
+/* The primary in a pool of a front end's (front.h): like a unit in a pool, its host alone says when it runs. */
+static inline bool unit_is_fronts(const struct thrum_unit *unit) {
+    return unit->is_primary && load_acquire(&unit->pool) != NULL; /* pairs with front_set_primary_pool */
+}
+
+/* One that is bound, to this worker, where the core may resume it. */
+static inline bool unit_is_at_home(const struct worker *worker, const struct thrum_unit *unit) {
+    return load_relaxed(&unit->bound) == worker && !unit_is_fronts(unit);
+}
+
 /* Is there something that any worker would run, or see to? */
 SIGSAFE bool has_work_for_any(void);
 

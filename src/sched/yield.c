@@ -11,7 +11,7 @@ bool unit_belongs_elsewhere(const struct worker *worker, const struct thrum_unit
 /* While some are in the shared queue, which did not fit into a ring, others go behind them: else those that had got into
  * the ring would take turns, and the rest would wait. */
 void unit_requeue(struct worker *worker, struct thrum_unit *self, enum unit_kind place, bool to_all) {
-    if (place == UNIT_BOUND && load_relaxed(&self->bound) == worker) {
+    if (place == UNIT_BOUND && unit_is_at_home(worker, self)) {
         fifo_push(&worker->inbox, self);
         if (load_relaxed(&worker->tick.state) == TICK_REST)
             tick_resume(worker); /* no other worker looks there, whichever is woken */

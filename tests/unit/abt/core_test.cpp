@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "streams.hpp"
 
@@ -55,6 +56,85 @@ TEST_F(Core, CallsAtATimeComeBesideABusyStream) {
                   nullptr, 1, [](void *flag) { *static_cast<std::atomic<bool> *>(flag) = true; }, &called),
               0);
     EXPECT_TRUE(polls_until([&] { return called.load(); }));
+}
+
+// The primary thread is in its stream's pool wherever it waits: what ends, or switches to it, does not resume it in its own place.
+class CoreAndPrimary : public Core {
+  public:
+    void SetUp() override {
+        Core::SetUp();
+        busy_ = start(pool, run_);
+    }
+    void TearDown() override {
+        is_over_ = true;
+        OK(ABT_thread_free(&busy_));
+        Core::TearDown();
+    }
+
+    // It is not lost where each of two threads gives way to the other so often.
+    static void yield_often() {
+        for (int i = 0; i < 1000; i++)
+            ABT_thread_yield();
+    }
+
+  private:
+    std::atomic<bool> is_over_{false};
+    std::function<void()> run_ = [this] {
+        while (!is_over_)
+            ABT_thread_yield();
+    };
+    ABT_thread busy_ = ABT_THREAD_NULL;
+};
+
+TEST_F(CoreAndPrimary, JoinsAThreadThatHasBegun) {
+    const auto yields = [](void *arg) {
+        for (int i = 0; i < 20; i++)
+            thrum_yield();
+        return arg;
+    };
+    thrum_t thread;
+    ASSERT_EQ(thrum_spawn(&thread, nullptr, yields, nullptr), 0);
+    ABT_thread_yield();
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+    yield_often();
+}
+
+TEST_F(CoreAndPrimary, IsSwitchedTo) {
+    const auto switches = [](void *to) {
+        for (int i = 0; i < 20; i++)
+            thrum_yield();
+        EXPECT_EQ(thrum_switch_to(static_cast<thrum_t>(to)), 0);
+        return to;
+    };
+    thrum_t thread;
+    ASSERT_EQ(thrum_spawn(&thread, nullptr, switches, thrum_self()), 0);
+    ABT_thread_yield();
+    thrum_suspend();
+    yield_often();
+    EXPECT_EQ(thrum_join(thread, nullptr), 0);
+}
+
+TEST_F(CoreAndPrimary, YieldsAsAThreadOfTheCore) {
+    thrum_yield();
+    yield_often();
+}
+
+// ... by a worker whose scheduler sleeps.
+TEST_F(Core, ThePrimaryJoinsOnAStreamThatIsIdle) {
+    const auto yields = [](void *arg) {
+        for (int i = 0; i < 2000; i++)
+            thrum_yield();
+        return arg;
+    };
+    thrum_t core;
+    ASSERT_EQ(thrum_spawn(&core, nullptr, yields, nullptr), 0);
+    ABT_thread_yield();
+    EXPECT_EQ(thrum_join(core, nullptr), 0);
+    bool has_run = false;
+    auto run = [&] { has_run = true; };
+    ABT_thread thread = start(pool, run);
+    EXPECT_TRUE(polls_until([&] { return has_run; }));
+    OK(ABT_thread_free(&thread));
 }
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
