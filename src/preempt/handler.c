@@ -97,6 +97,8 @@ static unsigned spared_count;
 
 void handler_spares(const void *code, size_t size) {
     thrum_assert(spared_count < SPARED);
+    if (spared_count == SPARED)
+        return;
     spared[spared_count].begin = (uintptr_t)code;
     spared[spared_count++].size = size;
 }

@@ -2,7 +2,7 @@
 /* What libc does at a thread's end, and what a new thread finds: in this order
  *
  *   1. Destructors of C++ thread_locals, then those of pthread_key_t, then those of objects that the latter have made. They are
- *      the program's, and may take long. What libc keeps for the thread is freed.
+ *      the program's, and may take long. Then what libc keeps for the thread is freed.
  *   2. Robust mutexes that the thread holds become EOWNERDEAD. The kernel does that for a kernel thread's own list, which a
  *      block's is not.
  *   3. Thread-locals get their initial values, libc's own one by one; malloc's cache stays with the block.
@@ -107,17 +107,16 @@ static void let_go_of_mutexes(const struct block *block) {
 
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
-/* The value that exit_watch() has given to each block stays; one that was made while there was no key gets it here. The first
- * libc_state_end may call free(), and an allocator may leave something in its key; so keys come after it. What their destructors
- * leave behind is seen to once more. */
+/* The value that exit_watch() has given to each block stays; one that was made while there was no key gets it here. What the
+ * destructors of keys leave behind is seen to once more, and what an allocator may have left in its key when libc freed something. */
 void block_renew(const struct block *block) {
     libc.call_tls_dtors();
-    libc_state_end();
-    if (__builtin_expect(keys_run_destructors(exit_watch_key), 0)) {
+    bool is_more = keys_run_destructors(exit_watch_key);
+    if (__builtin_expect(is_more, 0))
         libc.call_tls_dtors();
-        libc_state_end();
+    is_more |= libc_state_end();
+    if (__builtin_expect(is_more, 0))
         keys_clear(exit_watch_key);
-    }
     let_go_of_mutexes(block);
     tls_reimage_often();
     libc_state_begin();

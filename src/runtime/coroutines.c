@@ -39,8 +39,10 @@ static void spare(const void *function) {
 }
 
 static __attribute__((constructor, noinline, cold)) void find(void) {
-    if (libc.swapcontext != NULL)
+    static bool has_looked;
+    if (has_looked)
         return;
+    has_looked = true;
     *(void **)&libc.setcontext = dlsym(RTLD_NEXT, "setcontext");
     *(void **)&libc.swapcontext = dlsym(RTLD_NEXT, "swapcontext");
     handler_spares(__start_thrum_spared, (size_t)(__stop_thrum_spared - __start_thrum_spared));

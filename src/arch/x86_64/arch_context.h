@@ -45,13 +45,19 @@ void arch_switch_begin(void **save, struct thrum_unit *next);
 static inline __attribute__((always_inline)) void arch_rest(void **save, struct thrum_unit *next,
                                                             uint64_t control) {
     /* No red zone here: a function that does this calls others, too. */
-    __asm__ volatile("leaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tjmp arch_switch_rest\n1:"
-                     : "+D"(save), "+S"(next), "+d"(control)
-                     :
-                     : "rax", "rcx", "r8", "r9", "r10", "r11", "st", "st(1)", "st(2)", "st(3)", "st(4)",
-                       "st(5)", "st(6)", "st(7)", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
-                       "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory",
-                       "cc");
+    __asm__ volatile(
+        "leaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tjmp arch_switch_rest\n1:"
+        : "+D"(save), "+S"(next), "+d"(control)
+        :
+        : "rax", "rcx", "r8", "r9", "r10", "r11", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",
+          "st(7)", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+          "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc"
+#ifdef __AVX512F__
+          ,
+          "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26",
+          "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#endif
+    );
 }
 
 /* Likewise, but what runs next is unit_main(child, parent) on the empty stack below `top`, by a call. unit_main

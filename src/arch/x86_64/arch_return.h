@@ -27,7 +27,7 @@ static inline uint64_t arch_return(int result, bool jumps) {
 /* Defines int name parameters, which is inner(first, second, where it was called from). */
 #define ARCH_RETURN_BY_PLACE(attributes, name, parameters, inner, first, second)                             \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-parameter\"") attributes       \
-        __attribute__((naked)) int name parameters {                                                         \
+        __attribute__((naked, no_stack_protector, no_instrument_function)) int name parameters {             \
         __asm__("movq (%rsp), %rdx\n\t"                                                                      \
                 "subq $8, %rsp\n\t"                                                                          \
                 ".cfi_adjust_cfa_offset 8\n\t"                                                               \

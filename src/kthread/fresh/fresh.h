@@ -108,7 +108,7 @@ bool keys_run_destructors(unsigned spared);
 void keys_clear(unsigned spared);
 
 /* --- libc_state.c: libc's own thread-locals ----------------------------------------------------------- */
-void libc_state_end(void);
+bool libc_state_end(void); /* false: there was nothing to free */
 void libc_state_begin(void);
 
 /* --- tls.c: every module's thread-locals but libc's, the loader's and our own ------------------------- */

@@ -13,15 +13,18 @@
 
 /* What libc would free at a real exit. It may call free(), and an allocator with thread-locals of its own may come
  * to life once more in it, as it would there: what it leaves in its key is cleared afterwards. */
-void libc_state_end(void) {
+bool libc_state_end(void) {
     if (skipped(ROW_LIBC_TLS))
-        return;
-    if (dlerror() != NULL) /* it was pending, ... */
-        dlerror();         /* ... and this call frees it */
-    if (_res.options != 0 || _res.nscount != 0) {
+        return false;
+    const bool has_error = dlerror() != NULL; /* it was pending, ... */
+    if (has_error)
+        dlerror(); /* ... and this call frees it */
+    const bool has_resolver = _res.options != 0 || _res.nscount != 0;
+    if (has_resolver) {
         res_nclose(&_res);
         memset(&_res, 0, sizeof _res); /* the next user initialises it, as in a new thread */
     }
+    return has_error || has_resolver;
 }
 
 /* uselocale also points the ctype tables at the global locale of this moment: another thread may have called

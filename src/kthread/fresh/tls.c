@@ -202,10 +202,11 @@ static void write_places(const struct table *table) {
         write_image(base + table->of[i].at, table->of[i].image, true);
 }
 
-/* The modules that were loaded with the program, up to libc and the loader, are first in the loader's list, and are never
- * unloaded. While that list ends with them they are all, and the loader's lock is not needed: a thread that has used another
- * module's thread-locals has seen it added to the list. If it was unloaded since, the place of its static block is another module's
- * one day, and libc writes that module's image to it in all threads. */
+/* The modules up to libc and the loader, the later of the two, are first in the loader's list, and are never unloaded. If that list
+ * ends with them they are all, and the loader's lock is not needed: a thread that has used another module's thread-locals has
+ * seen it added to the list. If it was unloaded since, the place of its static block is another module's one day, and libc writes that
+ * module's image to it in all threads. It ends so in a program that has all its libraries before libc, as libgcc_s in one of C++. In
+ * others, whose libgcc_s comes after it, the lock is taken each time, which costs a spawn and join 10 ns of 100. */
 static struct {
     const struct link_map *last; /* r/o after tls_often_init, as the next; NULL: not known */
     struct table table;
