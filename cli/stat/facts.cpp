@@ -40,7 +40,8 @@ bool ends_with(const std::string &text, const std::string &end) {
 // --- stacks -------------------------------------------------------------------------------------------
 
 // The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest
-// to the program's own code counts. printf() may allocate, and its caller did not call malloc(); nor did that of OpenMP.
+// to the program's own code counts. printf() may allocate, and its caller did not call malloc(); nor did that
+// which made a task of OpenMP's.
 const Frame *hidden_frame(const std::vector<Frame> &stack) {
     const Frame *found = nullptr;
     for (const Frame &frame : stack) {
@@ -48,7 +49,7 @@ const Frame *hidden_frame(const std::vector<Frame> &stack) {
             break;
         if (find_hidden_lock(frame) != nullptr)
             found = &frame;
-        else if (is_of_openmp(frame))
+        else if (queues_task(frame))
             found = nullptr;
     }
     return found;
@@ -91,6 +92,7 @@ void name_unlisted(Culprit &culprit, const Frame &frame) {
 // A lock that the program asked OpenMP for, although its word may lie in that library's memory.
 void name_openmp(Culprit &culprit, const OpenmpConstruct &construct) {
     culprit.is_openmp = true;
+    culprit.is_of_tasks = construct.kind == OpenmpConstruct::kTasks;
     culprit.name = openmp_name(construct, culprit.lock != nullptr ? &culprit.lock->lock : nullptr);
     culprit.fix = construct.fix;
 }
@@ -187,7 +189,7 @@ bool is_wrapper(const Frame &frame) {
 bool is_at_own_lock(const std::vector<Frame> &stack) {
     const Frame *called = called_frame(stack, is_wrapper);
     if (const OpenmpConstruct *construct = openmp_construct(stack))
-        return construct->kind == OpenmpConstruct::kLock;
+        return construct->kind != OpenmpConstruct::kBarrier;
     if (listed_lock(stack) != nullptr)
         return true;
     return called != nullptr && (called->function.find("pthread_mutex_") != std::string::npos ||
@@ -356,11 +358,13 @@ bool are_all_used(const Point &point, unsigned processors) {
     return point.load.others && *point.load.others + point.parallelism() >= kFull * processors;
 }
 
-// CPUs that the program may have wanted. One whose threads keep to few of them has not been kept from the rest.
-double allowed_cores(const Report &report, double cores) {
-    const Affinity working = affinity_of(report);
-    const auto cpus = static_cast<double>(working.cpus.size());
-    return working.is_known && cpus > 0 ? std::min(cores, cpus) : cores;
+// CPUs that the program may have wanted. One whose threads keep to few of them has not been kept from the rest. However little
+// each thread did, many that may run anywhere want more than those. Where processes that it started do the work, its own threads
+// tell nothing. Wrong if fewer threads, in another run, may use CPUs that these may not.
+double allowed_cores(const Report &report, double cores, bool by_processes) {
+    const Affinity all = affinity_of(report, 0);
+    const auto cpus = static_cast<double>(all.cpus.size());
+    return !by_processes && all.is_known && cpus > 0 ? std::min(cores, cpus) : cores;
 }
 
 // Where the program had fewer CPUs than its `threads` wanted, while others used some: how many these wanted; else 0. For how long
@@ -534,7 +538,7 @@ Facts::Facts(const Report &whole) : report(whole) {
             exact_waits += static_cast<double>(site.calls.value_or(0));
         exact_rate = exact_waits / last.cpu();
     }
-    const double allowed = allowed_cores(report, cores);
+    const double allowed = allowed_cores(report, cores, children_share >= kMostWork);
     for (const Point &point : report.points) {
         const bool is_last = &point == &last;
         const double its_threads = is_last ? threads : std::max(1U, point.threads);

@@ -37,6 +37,7 @@ struct Culprit {
     bool is_lockless = false; // kHidden: state that all threads write to, without a lock
     std::string key;          // sites with the same one belong together
     bool is_openmp = false;
+    bool is_of_tasks = false;           // the lock of OpenMP's queue of tasks
     const ListedLock *listed = nullptr; // of a runtime or library
     Place place;
     const LockUse *lock = nullptr;

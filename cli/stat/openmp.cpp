@@ -36,7 +36,7 @@ const OpenmpConstruct kConstructs[] = {
     {"GOMP_taskwait GOMP_taskgroup_end kmpc_omp_taskwait kmpc_end_taskgroup",
      "OpenMP wait for tasks (#pragma omp taskwait)", kLargerTasks, OpenmpConstruct::kBarrier},
     {"GOMP_task kmpc_omp_task", "OpenMP's queue of tasks (#pragma omp task)", kLargerTasks,
-     OpenmpConstruct::kLock},
+     OpenmpConstruct::kTasks},
     {"GOMP_parallel GOMP_teams kmpc_fork_call kmpc_fork_teams", "end of an OpenMP parallel region",
      kShareEvenly, OpenmpConstruct::kBarrier},
 };
@@ -60,11 +60,16 @@ const OpenmpConstruct *construct_of(const Frame &frame) {
     return nullptr;
 }
 
-} // namespace
-
 bool is_of_openmp(const Frame &frame) {
     return begins_with(frame.module, "libgomp") || begins_with(frame.module, "libomp") ||
            begins_with(frame.module, "libiomp");
+}
+
+} // namespace
+
+bool queues_task(const Frame &frame) {
+    const OpenmpConstruct *construct = is_of_openmp(frame) ? construct_of(frame) : nullptr;
+    return construct != nullptr && construct->kind == OpenmpConstruct::kTasks;
 }
 
 const OpenmpConstruct *openmp_construct(const std::vector<Frame> &stack) {

@@ -14,7 +14,8 @@ namespace thrum::stat {
 
 struct OpenmpConstruct {
     enum Kind {
-        kLock,    // one thread at a time: the program asked for it
+        kLock,  // one thread at a time: the program asked for it
+        kTasks, // likewise, in the queue of tasks: its lock is the runtime's, and is not held while its threads wait for tasks
         kBarrier, // all wait for the last one
     };
     const char *functions; // what their names begin with, without underscores in front; separated by blanks
@@ -27,8 +28,8 @@ struct OpenmpConstruct {
 // Nothing where that is another library's call.
 const OpenmpConstruct *openmp_construct(const std::vector<Frame> &stack);
 
-// In OpenMP's runtime.
-bool is_of_openmp(const Frame &frame);
+// The runtime's function that puts a task into its queue.
+bool queues_task(const Frame &frame);
 
 // With the section's name, where the lock has it: "... (#pragma omp critical(queue))".
 std::string openmp_name(const OpenmpConstruct &construct, const Lock *lock);

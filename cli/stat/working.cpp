@@ -21,20 +21,20 @@ void add_cpus(const std::string &list, std::set<unsigned long> &cpus) {
 
 } // namespace
 
-std::vector<const Thread *> working_threads(const std::vector<Thread> &threads) {
+std::vector<const Thread *> working_threads(const std::vector<Thread> &threads, double least) {
     double all = 0;
     for (const Thread &thread : threads)
         all += thread.cpu;
     std::vector<const Thread *> working;
     for (const Thread &thread : threads)
-        if (thread.cpu > 0 && thread.cpu >= kDoesWork * all)
+        if (thread.cpu > 0 && thread.cpu >= least * all)
             working.push_back(&thread);
     return working;
 }
 
-Affinity affinity_of(const Report &report) {
+Affinity affinity_of(const Report &report, double least) {
     Affinity affinity;
-    for (const Thread *thread : working_threads(report.threads)) {
+    for (const Thread *thread : working_threads(report.threads, least)) {
         affinity.threads++;
         affinity.is_known = affinity.is_known && !thread->cpus.empty();
         add_cpus(thread->cpus, affinity.cpus);

@@ -13,13 +13,14 @@ namespace thrum::stat {
 
 constexpr double kDoesWork = 0.05; // of the CPU time of all: the thread, or process, does a part of the work
 
-std::vector<const Thread *> working_threads(const std::vector<Thread> &threads);
+// With `least` of the CPU time of all.
+std::vector<const Thread *> working_threads(const std::vector<Thread> &threads, double least = kDoesWork);
 
 struct Affinity {
     unsigned threads = 0;         // that work
     std::set<unsigned long> cpus; // on which any of these may run
     bool is_known = true;         // of all of them
 };
-Affinity affinity_of(const Report &report);
+Affinity affinity_of(const Report &report, double least = kDoesWork);
 
 } // namespace thrum::stat

@@ -23,7 +23,8 @@ bool is_condition(const std::vector<Frame> &stack) {
 } // namespace
 
 // Wrong if the lock is not held at that wait: in a function that waits for work without it, and takes it elsewhere. A wait on
-// a condition, which gives the lock back, is therefore left out. None of OpenMP's is held where its threads wait for work.
+// a condition, which gives the lock back, is therefore left out. That of OpenMP's queue is not held
+// where its threads wait for tasks.
 bool is_by_turns(const Facts &facts, const Culprit &culprit) {
     double waited = 0;
     for (const Site &site : facts.report.others) {
@@ -32,8 +33,8 @@ bool is_by_turns(const Facts &facts, const Culprit &culprit) {
             place_of(site.stack).function == culprit.place.function)
             waited += site.seconds;
     }
-    return culprit.kind == Culprit::kOwn && !culprit.is_openmp && waited >= kOften * facts.report.sampled_wall &&
-           facts.report.sampled_wall > 0;
+    return culprit.kind == Culprit::kOwn && !culprit.is_of_tasks && facts.report.sampled_wall > 0 &&
+           waited >= kOften * facts.report.sampled_wall;
 }
 
 } // namespace thrum::stat

@@ -652,6 +652,48 @@ TEST(StatRules, OpenmpsTasksThatAreTooSmall) {
     EXPECT_EQ(made(0.05).rule, "busy-wait") << "they wait for what one of them does";
 }
 
+// A team shares a pipe, which one of its threads reads at a time: nothing is lost while it waits for input.
+TEST(StatRules, ATeamOfOpenmpThatReadsByTurns) {
+    const auto rules = [](double waits_for_input) {
+        Case made;
+        made.point(1, 2, 0.4, 0.1).point(4, 2, 0.4, 0.1, 8000);
+        made.doing(Doing::kRunning, 0.5).doing(Doing::kLockWait, 5.5);
+        made.lock(LockKind::kLibrary, "libgomp.so.1 .bss", 2.8);
+        made.waits({library("gomp_mutex_lock_slow", "libgomp.so.1"),
+                    library("GOMP_critical_start", "libgomp.so.1"), own("work._omp_fn.0")},
+                   550);
+        made.burns({own("work._omp_fn.0")}, 1, 1);
+        Site site;
+        site.stack = {library("read"), own("work._omp_fn.0")};
+        site.doing = Doing::kInputOutput;
+        site.is_message = true;
+        site.samples = 150;
+        site.seconds = waits_for_input;
+        made.report.others.push_back(site);
+        made.concluded();
+        return made.report.findings.empty() ? std::string() : made.report.findings.front().rule;
+    };
+    const std::string healthy = rules(1.5);
+    EXPECT_TRUE(healthy == "inconclusive" || healthy == "scales" || healthy == "io-bound" || healthy.empty())
+        << healthy;
+    EXPECT_EQ(rules(0.1), "convoy") << "it hardly waits for input";
+}
+
+// What is known of OpenMP to allocate is the making of tasks; any other call of it is no reason to clear the allocator.
+TEST(StatRules, OnlyTheQueueOfOpenmpsTasksAllocatesForItself) {
+    const auto rules = [](const char *called) {
+        Case made;
+        made.point(1, 0.3, 0.3, 0).point(2, 1.2, 1.1, 1.1, 4000).doing(Doing::kRunning, 2.2);
+        made.burns({library("__lll_lock_wait_private"), library("malloc"), library("", "libgomp.so.1"),
+                    library(called, "libgomp.so.1"), own("request")},
+                   0.6, 0.1);
+        made.burns({own("request")}, 0.4, 0.9);
+        return rules_of(made.concluded());
+    };
+    EXPECT_NE(rules("omp_alloc").find("allocator"), std::string::npos) << rules("omp_alloc");
+    EXPECT_EQ(rules("GOMP_task").find("allocator"), std::string::npos) << rules("GOMP_task");
+}
+
 TEST(StatRules, LocksAreSeenOnABusyMachine) {
     Case made = random_case();
     made.others(1);

@@ -283,6 +283,31 @@ TEST(StatRules, ThreadsThatLeaveACpuToOthers) {
     EXPECT_EQ(rules_of(free.concluded()), "inconclusive");
 }
 
+// One thread is pinned and did most; the rest, each of which did little, might have used all CPUs.
+TEST(StatRules, ManySmallThreadsThatMayRunAnywhereAreKeptFromCpus) {
+    const auto outcome = [](const char *of_the_rest) {
+        Case made = pinned({"0"});
+        for (int i = 0; i < 24; i++) {
+            made.thread(0, 2);
+            made.report.threads.back().cpu = 0.04;
+            made.report.threads.back().cpus = of_the_rest;
+        }
+        made.others(0.8);
+        return made.concluded().outcome;
+    };
+    EXPECT_EQ(outcome("0-1"), Outcome::kInconclusive);
+    EXPECT_EQ(outcome("0"), Outcome::kNoFaster) << "none of them may use the other CPU";
+}
+
+// The program's own threads keep to one CPU, and the processes that it started did the work.
+TEST(StatRules, ThePinnedParentOfProcessesTellsNothing) {
+    Case made = pinned({"0", "0"});
+    made.others(1);
+    made.report.own_cpu = 0.1;
+    made.report.children_cpu = 1.9;
+    EXPECT_EQ(made.concluded().outcome, Outcome::kInconclusive) << made.report.verdict;
+}
+
 // Each on a CPU of its own, or on any; where it is not known; and where the CPUs are all used.
 TEST(StatRules, ThreadsThatMayRunOnEnoughCpus) {
     for (const auto &cpus :
