@@ -116,6 +116,11 @@ void SampledRun::add_row(const ProcThread &thread, const Samples &samples) {
         return;
     Thread row = row_of(thread, begin_of(thread, sample(samples.front())), sampler_.threads.front().name);
     row.spans = spans(thread, samples);
+    std::vector<SleepLook> looks;
+    for (const std::size_t i : samples)
+        looks.push_back({sample(i).at, sample(i).run_ns,
+                         sites_.seen(i).site != kNone && sites_.seen(i).doing == Doing::kSleep});
+    row.slept_long = long_sleeps(looks);
     report_.threads.push_back(std::move(row));
 }
 

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,12 @@ class KernelPlaces {
   private:
     const std::string &only_socket(long descriptor, double now);
     int descriptor_of(const ProcSample &sample) const;
+    std::size_t index_of(KernelPlace &&place, bool is_for_peers);
 
     std::vector<KernelPlace> &all_;
-    std::string folder_; // of the process
+    std::map<std::tuple<long, std::string, std::string>, std::size_t> known_; // where in `all`
+    std::size_t peers_ = 0; // of these, places of threads that wait for what may come
+    std::string folder_;    // of the process
     int memory_ = -1;
     // Of epoll sets, by descriptor: when it was read, and what.
     std::map<long, std::pair<double, std::string>> sockets_;

@@ -53,11 +53,17 @@ void take_known(const std::vector<Frame> &stack, std::vector<Frame> &kept) {
 struct SharedSocket {
     KernelWait wait;
     std::set<pid_t> threads;
+    std::set<double> looks;
     unsigned sets = 0;
 };
 
+// All threads are looked at at the same time.
+double at_once(const KernelWait &wait, const std::set<double> &looks) {
+    return looks.empty() ? 0 : static_cast<double>(wait.samples) / static_cast<double>(looks.size());
+}
+
 void add_set(const Kind &kind, const KernelWait &wait, const std::set<pid_t> &threads,
-             std::map<std::string, SharedSocket> &sockets) {
+             const std::set<double> &looks, std::map<std::string, SharedSocket> &sockets) {
     const std::size_t at = kind.file.find(kSetOf);
     if (!is_epoll_set(kind.file) || at == std::string::npos)
         return;
@@ -69,7 +75,9 @@ void add_set(const Kind &kind, const KernelWait &wait, const std::set<pid_t> &th
         socket.wait.samples += wait.samples;
     take_known(wait.stack, socket.wait.stack);
     socket.threads.insert(threads.begin(), threads.end());
+    socket.looks.insert(looks.begin(), looks.end());
     socket.wait.threads = static_cast<unsigned>(socket.threads.size());
+    socket.wait.at_once = at_once(socket.wait, socket.looks);
     socket.wait.file = name + kInSets + std::to_string(socket.sets) + kEpollSets;
 }
 
@@ -94,6 +102,7 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
                                      const std::function<const std::vector<Frame> *(std::size_t)> &stack_of) {
     std::map<Kind, KernelWait> waits;
     std::map<Kind, std::set<pid_t>> threads;
+    std::map<Kind, std::set<double>> looks;
     std::map<Kind, std::map<std::string, std::uint64_t>> channels;
     for (std::size_t i = 0; i < sampler.samples.size(); i++) {
         const ProcSample &one = sampler.samples[i];
@@ -106,6 +115,7 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
         KernelWait &wait = waits[kind];
         wait.samples++;
         threads[kind].insert(one.thread);
+        looks[kind].insert(one.at);
         if (std::map<std::string, std::uint64_t> &seen = channels[kind];
             ++seen[place.channel] > seen[wait.channel])
             wait.channel = place.channel;
@@ -118,7 +128,8 @@ std::vector<KernelWait> kernel_waits(const Sampler &sampler,
     std::map<std::string, SharedSocket> sockets;
     for (auto &[kind, wait] : waits) {
         wait.threads = static_cast<unsigned>(threads[kind].size());
-        add_set(kind, wait, threads[kind], sockets);
+        wait.at_once = at_once(wait, looks[kind]);
+        add_set(kind, wait, threads[kind], looks[kind], sockets);
         all.push_back(std::move(wait));
     }
     for (auto &[name, socket] : sockets)

@@ -92,6 +92,7 @@ struct KernelWait {
     bool is_device = false;
     std::uint64_t samples = 0;
     unsigned threads = 0;
+    double at_once = 0;       // of these, on average of the looks that saw one
     std::vector<Frame> stack; // of the first
 };
 
@@ -176,6 +177,8 @@ struct Point {
     double parallelism() const { return wall.median > 0 ? cpu() / wall.median : 0; }
 };
 
+constexpr double kNapMost = 0.02; // seconds: no thread that polls sleeps longer
+
 // One thread of the sampled run, as a row of the timeline.
 struct Thread {
     std::int32_t id = 0;
@@ -185,6 +188,7 @@ struct Thread {
     double begin = 0, end = 0; // seconds since the program began; as seen
     double cpu = 0, run_delay = 0;
     std::uint64_t voluntary = 0, involuntary = 0;
+    double slept_long = 0; // seconds, in sleeps that were seen to last for longer than kNapMost
     struct Span {
         double begin, end;
         Doing doing;

@@ -48,6 +48,20 @@ std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::s
     return thin;
 }
 
+double long_sleeps(const std::vector<SleepLook> &looks) {
+    double sum = 0;
+    for (std::size_t first = 0, next = 0; first < looks.size(); first = next) {
+        next = first + 1;
+        if (!looks[first].is_asleep)
+            continue;
+        while (next < looks.size() && looks[next].is_asleep && looks[next].run_ns == looks[first].run_ns)
+            next++;
+        const double lasted = looks[next - 1].at - looks[first].at;
+        sum += lasted > kNapMost ? lasted : 0;
+    }
+    return sum;
+}
+
 Thread row_of(const ProcThread &thread, double begin, const std::string &first_name) {
     Thread row;
     row.id = thread.id;

@@ -23,4 +23,13 @@ std::vector<Thread::Span> thinned(const std::vector<Thread::Span> &spans, std::s
 // Without spans. `first_name`: that of the first thread, which a thread has without one of its own.
 Thread row_of(const ProcThread &thread, double begin, const std::string &first_name);
 
+// A look at a thread: how long it has run so far, and whether it slept.
+struct SleepLook {
+    double at;
+    std::uint64_t run_ns;
+    bool is_asleep;
+};
+// Seconds that it was in sleeps of more than kNapMost: from look to look it did not run.
+double long_sleeps(const std::vector<SleepLook> &looks);
+
 } // namespace thrum::stat

@@ -85,7 +85,8 @@ Part part_of(const Report &report, const Is &is) {
 constexpr double kMeeting = 0.1;     // of CPU time, in a barrier's calls, more than with the fewest threads
 constexpr double kHandingOver = 0.3; // of CPU time, in the calls of queues and conditions
 constexpr double kWaiting = 0.05;    // of that, in waiting for work and in waking a waiter
-constexpr double kWakingAll = 0.1;   // likewise, in waking all waiters
+// Likewise, in waking all waiters. Waking the one that can continue takes about as much as a wait: a tenth is a wait in ten.
+constexpr double kWakingAll = 0.1;
 constexpr double kAtWork = 0.5; // CPUs used, or wanted, at least: of less, nothing is lost by handing over
 constexpr double kSleptOften = 1000; // voluntary switches for a second of CPU time
 
@@ -191,6 +192,21 @@ bool is_dear_handing(const Facts &facts) {
 
 namespace {
 
+// Of the queue's functions those that wake all waiters, and wait in another function. One that does both is a barrier made by
+// hand: its last thread has to wake all others.
+Part waking_all(const Facts &facts, const TinyTasks &tiny) {
+    std::set<std::string> waiting;
+    for (const std::vector<Site> *sites : {&facts.report.others, &facts.report.waits, &facts.report.burns})
+        for (const Site &site : *sites)
+            if (is_in(site.stack, kWaitsForWork))
+                waiting.insert(place_of(site.stack).function);
+    return part_of(facts.report, [&](const Site &site) {
+        const std::string function = place_of(site.stack).function;
+        return is_in(site.stack, kWakesAll) && tiny.functions.count(function) != 0 &&
+               waiting.count(function) == 0;
+    });
+}
+
 std::optional<Finding> tasks(const Facts &facts) {
     const std::optional<TinyTasks> tiny = tiny_tasks(facts);
     if (!tiny)
@@ -200,11 +216,11 @@ std::optional<Finding> tasks(const Facts &facts) {
                 "Hand over more work at a time: batches of tasks, or larger parts of the data.",
                 Confidence::kMedium, tiny->place);
     found.explains = tiny->share;
-    const Part all = part_of(facts.report, [](const Site &site) { return is_in(site.stack, kWakesAll); });
+    const Part all = waking_all(facts, *tiny);
     const bool wakes_all = all.share >= kWakingAll * tiny->share;
     if (wakes_all)
-        found.fix =
-            "Wake one thread for each task (pthread_cond_signal, notify_one), or hand over batches of tasks.";
+        found.fix = "If only one of the waiters can continue, wake one (pthread_cond_signal, notify_one); or "
+                    "hand over batches of tasks.";
     found.evidence.push_back(percent(tiny->share) + " of CPU time goes to handing tasks over, " +
                              percent(1 - tiny->share) +
                              " to all else: " + fixed(tiny->share / std::max(1 - tiny->share, 0.01), 1) +

@@ -33,8 +33,8 @@ constexpr const char *kDirectoryLocks[] = {
 const Names kMapping = {"mmap",    "mmap64", "munmap", "mremap", "mprotect",
                         "madvise", "brk",    "sbrk",   "shmat",  "shmdt"};
 const Names kForking = {"fork", "Fork", "libc_fork", "vfork", "daemon", "forkpty"};
-const Names kWaking = {"epoll_wait", "epoll_pwait", "accept",   "accept4", "poll",
-                       "ppoll",      "select",      "recvfrom", "recv"};
+// For which the kernel wakes more than one waiter. Of those in recv() or accept() on one socket it wakes one.
+const Names kWaking = {"epoll_wait", "epoll_pwait", "poll", "ppoll"};
 
 constexpr double kInCall = 0.25;   // of CPU time, in such a call
 constexpr double kInKernel = 0.4;  // of CPU time, in the kernel
@@ -256,15 +256,20 @@ Findings fork_copies(const Facts &facts) {
 
 namespace {
 
-// Voluntary switches with the most threads to those with the fewest. A message has its waiter sleep once, and its sender perhaps
-// once; so if each that is woken finds something, there are twice as many at most.
-constexpr double kMoreSwitches = 2;
-// All switches, on a quiet machine: a message switches to its reader, its answer to the sender, whether these sleep before or
-// lose their CPU to the other. So if each that is woken finds something, there are as many with any number of threads.
+// Voluntary switches with the most threads to those with the fewest. One thread reads several messages that are on their way
+// without sleeping; of several threads each sleeps after every message. So they are up to three times as many if each that is
+// woken finds something (100,000 to 33,000 in docs/guide/why-slower.md), and 10 to 16 times where all are woken.
+constexpr double kMoreSwitches = 4;
+// All switches, on a quiet machine, where one thread had to sleep for most messages: a message switches to its reader, its answer
+// to the sender, whether these sleep before or lose their CPU to the other. So if each that is woken finds something, there are
+// about as many with any number of threads; where one thread slept for few messages, CPU time has to tell that.
 constexpr double kMoreOfAll = 1.6;
 constexpr double kDearer = 1.15; // CPU time, where all switches tell
 constexpr double kInKernelToo =
     0.25; // of CPU time: the rest may be what woken threads do before they find nothing
+
+// Threads in one look: of a leader that waits with a lock held, and followers that wait for this, one is there at a time.
+constexpr double kAtOnce = 1.5;
 
 bool wakes_in_vain(const Facts &facts) {
     const Point &most = *facts.most, &few = *facts.few;
@@ -283,11 +288,15 @@ Findings herd(const Facts &facts) {
     const InCalls calls = calls_of(facts, kWaking);
     const KernelWait *wait = nullptr;
     for (const KernelWait &one : facts.report.kernel_waits)
-        if (wait == nullptr && kWaking.count(one.call) != 0 && !one.file.empty())
+        if (wait == nullptr && kWaking.count(one.call) != 0 &&
+            (begins_with(one.file, "socket:") || is_epoll_set(one.file)))
             wait = &one;
-    const bool several = wait != nullptr && wait->threads > 2 && wait->samples >= kFewWaits;
-    if (!is_lost_in_kernel(facts, kInKernelToo) || !several || facts.voluntary_rate < kHandOvers ||
-        calls.share < kInKernelToo || !wakes_in_vain(facts))
+    const bool several =
+        wait != nullptr && wait->threads > 2 && wait->at_once >= kAtOnce && wait->samples >= kFewWaits;
+    // What is woken for nothing is CPU time of these calls: with more threads that is no smaller part than before.
+    const bool has_grown = calls.share >= calls.share_one;
+    if (!is_lost_in_kernel(facts, kInKernelToo) || !several || !has_grown ||
+        facts.voluntary_rate < kHandOvers || calls.share < kInKernelToo || !wakes_in_vain(facts))
         return {};
     const Place waits_at = place_of(wait->stack); // often not known of threads that are woken all the time
     const Place place =

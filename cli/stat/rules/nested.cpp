@@ -50,6 +50,8 @@ const Team *team_of(const std::vector<Site> &burns, double &share) {
 
 constexpr double kInTeam = 0.3;  // of CPU time, in the library
 constexpr double kCrowded = 1.5; // threads that work, to cores
+constexpr double kAtOnce =
+    1.2; // threads in all teams, to those that ran or wanted to: of more, some came after the others
 constexpr double kTogether =
     0.3; // of the time of the one that lived longest: processes that are there at once
 
@@ -64,16 +66,17 @@ struct Nest {
     double regions = 0; // likewise, of the threads that began a parallel region, which is one of each team
 };
 
-// In a parallel region of OpenMP's that another thread than the first began, and in that thread: the others of its team have no call of
-// the library's on their stacks, as the code is the program's own.
+// In a parallel region of OpenMP's that another thread than the first began, and in that thread: the others of its team have no
+// call of the library's on their stacks, as the code is the program's own. A stack that ends in a library is cut off: it does not
+// tell which thread that is.
 bool has_begun_region(const Site &site) {
     constexpr const char *kBegin[] = {"GOMP_parallel", "kmpc_fork_call"};
     const auto begins = std::find_if(site.stack.begin(), site.stack.end(), [&kBegin](const Frame &frame) {
         return !frame.is_user && begins_with_any(plain_name(frame.function), kBegin);
     });
-    return begins != site.stack.end() && std::none_of(begins, site.stack.end(), [](const Frame &frame) {
-               return frame.is_user && frame.function == "main";
-           });
+    return begins != site.stack.end() && site.stack.back().is_user && !site.stack.back().function.empty() &&
+           std::none_of(begins, site.stack.end(),
+                        [](const Frame &frame) { return frame.is_user && frame.function == "main"; });
 }
 
 double share_of_regions(const std::vector<Site> &burns) {
@@ -144,22 +147,25 @@ Findings nested(const Facts &facts) {
     const double working = static_cast<double>(nest.outer) * nest.inner;
     if (nest.team == nullptr || nest.outer < 2 || nest.inner < 2 || working < kCrowded * facts.cores)
         return {};
-    if (!is_of_processes && facts.wanting < kCrowded * facts.cores)
+    if (!is_of_processes && (facts.wanting < kCrowded * facts.cores || working > kAtOnce * facts.wanting))
         return {};
+    const bool is_in_library = nest.share >= kInTeam; // else a part of the stacks tells
     const std::string what = is_of_processes ? "process" : "thread";
-    Finding found = finding("nested",
-                            counted(nest.outer, what, what + (is_of_processes ? "es" : "s")) +
-                                ", each with " + std::to_string(nest.inner) + " threads of " +
-                                nest.team->name + ", on " + counted(facts.cores, "core"),
-                            std::string("Set ") + nest.team->variable + "=1 (or fewer " + what +
-                                (is_of_processes ? "es" : "s") + "): one thread per core in all.",
-                            has_lost(facts) && !facts.is_busy ? Confidence::kHigh : Confidence::kMedium);
+    Finding found =
+        finding("nested",
+                counted(nest.outer, what, what + (is_of_processes ? "es" : "s")) + ", each with " +
+                    std::to_string(nest.inner) + " threads of " + nest.team->name + ", on " +
+                    counted(facts.cores, "core"),
+                std::string("Set ") + nest.team->variable + "=1 (or fewer " + what +
+                    (is_of_processes ? "es" : "s") + "): one thread per core in all.",
+                has_lost(facts) && !facts.is_busy && is_in_library ? Confidence::kHigh : Confidence::kMedium);
     found.evidence.push_back(
-        (nest.share >= kInTeam
+        (is_in_library
              ? percent(nest.share) + " of the CPU time of " +
                    (is_of_processes ? "a process" : "the program") + " in " + nest.team->name
              : percent(nest.regions) + " of the CPU time is that of threads which began a parallel region") +
-        "; " + fixed(working, 0) + " threads work at once");
+        "; " + fixed(is_of_processes ? working : facts.wanting, is_of_processes ? 0 : 1) +
+        (is_of_processes ? " threads work at once" : " threads ran or wanted a CPU, on average"));
     if (is_of_processes)
         found.evidence.push_back(duration(report.children_cpu) +
                                  " of CPU time in processes that it started, " + duration(report.own_cpu) +

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs of `thrum stat` that are looked at in ways that fail, or that are left alone meanwhile.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <vector>
 
 #include "documents.hpp"
 #include "interrupts.hpp"
 #include "place.hpp"
 #include "stat/account.hpp"
+#include "stat/kernel_places.hpp"
 #include "stat/run.hpp"
+#include "stat/thread_list.hpp"
+#include "tools/descriptor.hpp"
 
 namespace {
 
@@ -268,5 +277,59 @@ TEST(StatLooks, TheProgramMayTruncateWhatIsShared) {
 }
 
 #endif
+
+// --- places in the kernel -----------------------------------------------------------------------------------
+
+// What a sample of this process has for a place, whose thread waits in poll() for that alone.
+class Polls {
+  public:
+    Polls() : memory_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) { places_.open(getpid(), memory_.get()); }
+    std::size_t place_of(int descriptor, short events) {
+        const pollfd polled{descriptor, events, 0};
+        thrum::stat::ProcSample sample;
+        sample.state = 'S';
+        sample.system_call = SYS_ppoll;
+        sample.arguments[0] = reinterpret_cast<std::uint64_t>(&polled);
+        sample.arguments[1] = 1;
+        places_.look(threads_, getpid(), sample, 0);
+        return sample.place;
+    }
+    const std::vector<thrum::stat::KernelPlace> &all() const { return all_; }
+
+  private:
+    thrum::Descriptor memory_;
+    std::vector<thrum::stat::KernelPlace> all_;
+    thrum::stat::KernelPlaces places_{all_};
+    std::vector<thrum::stat::ProcThread> known_;
+    thrum::stat::ThreadList threads_{known_};
+};
+
+TEST(StatLooks, ASocketThatIsPolledForInputIsAPlace) {
+    Polls polls;
+    const thrum::Descriptor socket_at(socket(AF_UNIX, SOCK_STREAM, 0)), event(eventfd(0, EFD_CLOEXEC)),
+        null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(polls.place_of(event.get(), POLLIN), SIZE_MAX);
+    EXPECT_EQ(polls.place_of(null.get(), POLLIN), SIZE_MAX);
+    EXPECT_EQ(polls.place_of(-1, POLLIN), SIZE_MAX);
+    EXPECT_EQ(polls.place_of(socket_at.get(), POLLOUT), SIZE_MAX);
+    EXPECT_EQ(polls.place_of(socket_at.get(), POLLIN), 0U);
+    EXPECT_EQ(polls.place_of(socket_at.get(), POLLIN), 0U) << "known";
+    ASSERT_EQ(polls.all().size(), 1U);
+    EXPECT_EQ(polls.all().front().file.rfind("socket:", 0), 0U) << polls.all().front().file;
+}
+
+// A thread for each connection: their sockets leave room for what others wait for in the kernel.
+TEST(StatLooks, ManySocketsLeaveRoomForOtherPlaces) {
+    Polls polls;
+    std::vector<thrum::Descriptor> sockets;
+    std::size_t places = 0;
+    for (int i = 0; i < 150; i++) {
+        sockets.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        ASSERT_TRUE(sockets.back().is_open());
+        places += polls.place_of(sockets.back().get(), POLLIN) != SIZE_MAX ? 1 : 0;
+    }
+    EXPECT_EQ(places, 100U);
+    EXPECT_EQ(polls.all().size(), 100U);
+}
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "stat/rules.hpp"
+#include "stat/timeline_rows.hpp"
 #include "stat_case.hpp"
 
 namespace {
@@ -83,11 +84,21 @@ TEST(StatRules, TasksForWhichAllAreWoken) {
     made.report.burns[0].share -= 0.1;
     ASSERT_EQ(rules_of(made.concluded()), "grain");
     const Finding &found = made.report.findings.front();
-    EXPECT_EQ(
-        found.fix,
-        "Wake one thread for each task (pthread_cond_signal, notify_one), or hand over batches of tasks.");
+    EXPECT_EQ(found.fix,
+              "If only one of the waiters can continue, wake one (pthread_cond_signal, notify_one); or "
+              "hand over batches of tasks.");
     EXPECT_EQ(found.evidence.back(), "all that wait are woken in put() (prog.c:30)");
     EXPECT_EQ(batches, "Hand over more work at a time: batches of tasks, or larger parts of the data.");
+}
+
+// A barrier that is made of a mutex and a condition: to wake one of its waiters alone would leave the others asleep for ever.
+TEST(StatRules, ABarrierMadeByHandWakesAll) {
+    Case made = queue(0.6, 0.1);
+    made.burns({library("pthread_cond_broadcast"), own("take", 24)}, 0.1, 0.1);
+    made.report.burns[0].share -= 0.1;
+    ASSERT_EQ(rules_of(made.concluded()), "grain");
+    EXPECT_EQ(made.report.findings.front().fix.find("wake one"), std::string::npos)
+        << made.report.findings.front().fix;
 }
 
 TEST(StatRules, TasksThatAreLargeEnough) {
@@ -162,6 +173,46 @@ TEST(StatRules, ThreadsThatSleepByTurns) {
     EXPECT_TRUE(made(Doing::kRunnable)) << "for a CPU, and for none of them";
 }
 
+// Of two threads little more than one is asleep on average however they sleep: only whether both do so at once tells.
+TEST(StatRules, TwoThreadsThatSleepByTurns) {
+    const auto polls = [](bool by_turns) {
+        Case made = sleepers(2, 0.4, 1.3, 1300);
+        for (Thread &thread : made.report.threads) {
+            thread.run_delay = 0;
+            thread.spans.clear();
+            const bool is_first = by_turns && &thread == &made.report.threads.front();
+            for (int i = 0; i < 29; i++)
+                thread.spans.push_back({i * 0.1, i * 0.1 + 0.1,
+                                        (i % 2 == 0) != is_first ? Doing::kSleep : Doing::kLockWait, SIZE_MAX,
+                                        0});
+        }
+        return says(made.concluded(), "polling");
+    };
+    EXPECT_FALSE(polls(true));
+    EXPECT_TRUE(polls(false)) << "both at once";
+}
+
+// Two sleeps of half a second beside 20,000 waits for a lock are no naps of 50 us.
+TEST(StatRules, LongSleepsAreNoNaps) {
+    const auto polls = [](double slept_long) {
+        Case made = sleepers(4, 0.5, 1, 20000);
+        for (Thread &thread : made.report.threads) {
+            thread.run_delay = 0;
+            thread.spans.insert(thread.spans.begin(), {0.5, 1.9, Doing::kLockWait, SIZE_MAX, 0});
+            thread.slept_long = slept_long;
+        }
+        return says(made.concluded(), "polling");
+    };
+    EXPECT_FALSE(polls(0.96));
+    EXPECT_TRUE(polls(0));
+    using thrum::stat::long_sleeps;
+    EXPECT_DOUBLE_EQ(
+        long_sleeps({{0, 7, false}, {1, 9, true}, {1.25, 9, true}, {1.5, 9, true}, {2, 10, false}}), 0.5);
+    EXPECT_EQ(long_sleeps({{1, 9, true}, {1.01, 10, true}, {1.02, 11, true}, {1.03, 12, true}}), 0)
+        << "it ran between";
+    EXPECT_EQ(long_sleeps({{1, 9, true}, {1.01, 9, true}}), 0) << "a nap";
+}
+
 TEST(StatRules, WorkersThatPoll) {
     Case made = sleepers(4, 0.5, 2.1, 2000);
     ASSERT_TRUE(says(made.concluded(), "polling")) << rules_of(made.report);
@@ -193,6 +244,9 @@ TEST(StatRules, ThreadsThatSleepForTheirWorksSake) {
     EXPECT_FALSE(says(sleepers(1, 2, 0.9, 900).concluded(), "polling")) << "a producer with a pace";
     EXPECT_FALSE(says(sleepers(4, 0.5, 2.1, 20).concluded(), "polling")) << "for 100 ms";
     EXPECT_FALSE(says(sleepers(4, 0.5, 0.3, 300).concluded(), "polling")) << "now and then";
+    Case few = sleepers(4, 0.5, 2.1, 2000); // looks that saw one
+    few.report.others.front().samples = 3;
+    EXPECT_FALSE(says(few.concluded(), "polling"));
     Case paced = sleepers(4, 0.5, 2.1, 2000); // each does as much as it can, and more of them more
     paced.report.points[0].wall.median = paced.report.points[0].wall.high = 11.5;
     paced.report.points[1].wall.median = paced.report.points[1].wall.high = 5.8;
@@ -309,10 +363,10 @@ TEST(StatRules, ThreadsWithThreadsOfALibrary) {
 
 // A team of OpenMP's runs the program's own code: only the thread that began the region has the library on its stack.
 TEST(StatRules, ThreadsWithTeamsOfOpenmp) {
-    const auto made = [](unsigned working, const char *outermost) {
+    const auto made = [](unsigned working, const char *outermost, double wanting = 15) {
         Case one;
         one.point(1, 1.3, 1.9, 0.1).point(2, 1.1, 2, 0.1).point(4, 1.2, 2.1, 0.2);
-        one.doing(Doing::kRunning, 2.3).doing(Doing::kRunnable, 7);
+        one.doing(Doing::kRunning, 2.3).doing(Doing::kRunnable, wanting * 1.2 - 2.3);
         for (unsigned i = 0; i < working; i++)
             one.slowed(0, 1.2, 2.3 / working);
         one.burns({own("task", 8)}, 0.75, 0.75);
@@ -325,9 +379,32 @@ TEST(StatRules, ThreadsWithTeamsOfOpenmp) {
     EXPECT_EQ(nest.report.findings.front().cause, "4 threads, each with 4 threads of OpenMP, on 2 cores");
     EXPECT_EQ(
         nest.report.findings.front().evidence.front(),
-        "25 % of the CPU time is that of threads which began a parallel region; 16 threads work at once");
+        "25 % of the CPU time is that of threads which began a parallel region; 15.0 threads ran or wanted a "
+        "CPU, on average");
+    EXPECT_EQ(nest.report.findings.front().confidence, Confidence::kMedium) << "by a part of the stacks";
     EXPECT_FALSE(says(made(4, "serve").concluded(), "nested")) << "a thread each";
     EXPECT_FALSE(says(made(8, "main").concluded(), "nested")) << "one team";
+    EXPECT_FALSE(says(made(16, "").concluded(), "nested")) << "of the first thread, perhaps";
+    Case cut = made(16, "serve");
+    for (Site &site : cut.report.burns)
+        if (site.stack.size() > 1)
+            site.stack.back() = library("GOMP_parallel", "libgomp.so.1");
+    EXPECT_FALSE(says(cut.concluded(), "nested")) << "likewise";
+}
+
+// Four threads, and when these have ended a team of four: eight did work in all, and four at once.
+TEST(StatRules, ATeamThatFollowsThreads) {
+    const auto made = [](double wanting) {
+        Case one;
+        one.point(1, 1.3, 1.9, 0.1).point(2, 1.1, 2, 0.1).point(4, 1.2, 2.1, 0.2);
+        one.doing(Doing::kRunning, 2.3).doing(Doing::kRunnable, wanting * 1.2 - 2.3);
+        for (unsigned i = 0; i < 8; i++)
+            one.slowed(0, 1.2, 2.3 / 8);
+        one.burns({library("dgemm_kernel", "libopenblas.so.0"), own("task", 8)}, 0.9, 0.9);
+        return says(one.concluded(), "nested");
+    };
+    EXPECT_FALSE(made(4.1));
+    EXPECT_TRUE(made(7.5));
 }
 
 // One thread that wants a CPU now and then, in a program with many that do not.

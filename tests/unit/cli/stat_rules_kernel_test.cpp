@@ -27,6 +27,7 @@ KernelWait wait(const char *call, const char *file, unsigned threads, const std:
     made.channel = "ext4_buffered_write_iter";
     made.samples = 40;
     made.threads = threads;
+    made.at_once = threads / 2.0;
     made.stack = stack;
     return made;
 }
@@ -143,8 +144,52 @@ TEST(StatRules, AHerdThatPolls) {
               "All threads are woken for what one of them gets: poll() on one socket in serve()");
     EXPECT_EQ(made.report.findings.front().fix,
               "Wait with epoll: EPOLLEXCLUSIVE in a set for each thread, or EPOLLONESHOT in one set.");
-    made.report.kernel_waits = {wait("poll", "", 8, at)}; // each has several, or one of its own
-    EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos);
+    for (const char *file : {"", "anon_inode:[eventfd]", "/dev/input/event0"}) { // several, or no socket
+        made.report.kernel_waits = {wait("poll", file, 8, at)};
+        EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos) << file;
+    }
+}
+
+// The kernel wakes one of those that wait in recv() or accept().
+TEST(StatRules, ReadersOfOneSocketAreNoHerd) {
+    for (const char *call : {"recvfrom", "accept4"}) {
+        const std::vector<Frame> at = {library(call), own("serve")};
+        Case made = in_kernel(at, 0.6, 0.2, 1.6);
+        made.report.points.back().voluntary = 40000;
+        made.report.kernel_waits = {wait(call, "socket:[7]", 8, at)};
+        EXPECT_EQ(rules_of(made.concluded()).find("herd"), std::string::npos) << call;
+    }
+}
+
+// Leader and followers: one polls at a time, with a lock held. And where others than those calls take the CPU time.
+TEST(StatRules, ALeaderThatPollsIsNoHerd) {
+    const std::vector<Frame> at = {library("poll"), own("lead")};
+    const auto made = [&at](double at_once, double share_one) {
+        Case one = in_kernel(at, 0.6, 0.2, 1.6);
+        one.report.burns_one.front().share = share_one;
+        one.report.points.back().voluntary = 40000;
+        one.report.kernel_waits = {wait("poll", "socket:[7]", 8, at)};
+        one.report.kernel_waits.front().at_once = at_once;
+        return rules_of(one.concluded()).find("herd") != std::string::npos;
+    };
+    EXPECT_FALSE(made(1.2, 0.5));
+    EXPECT_FALSE(made(4, 0.9));
+    EXPECT_TRUE(made(4, 0.5));
+}
+
+// One that reads several messages without sleeping sleeps less often than many threads, each of which finds one when it is woken.
+TEST(StatRules, ThreadsThatSleepAfterEachMessageAreNoHerd) {
+    const std::vector<Frame> at = {library("epoll_wait"), own("serve")};
+    const auto made = [&at](double voluntary) {
+        Case one = in_kernel(at, 0.6, 0.2, 1.6);
+        one.report.points.front().voluntary = 33000;
+        one.report.points.front().involuntary = 40000; // of the sender and the reader, by turns
+        one.report.points.back().voluntary = voluntary;
+        one.report.kernel_waits = {wait("epoll_wait", "anon_inode:[eventpoll]", 8, at)};
+        return rules_of(one.concluded()).find("herd") != std::string::npos;
+    };
+    EXPECT_FALSE(made(100000));
+    EXPECT_TRUE(made(320000));
 }
 
 // A message has one more thread woken than reads it; and the threads that are woken do something of their own before they find

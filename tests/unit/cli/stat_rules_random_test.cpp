@@ -207,10 +207,11 @@ void add_shared(Chance &chance, Report &report) {
         thrum::stat::KernelWait wait;
         static const char *const calls[] = {"write", "munmap", "epoll_wait", "", "accept"};
         wait.call = calls[static_cast<std::size_t>(chance.whole(0, std::size(calls) - 1))];
-        wait.file = chance.is(0.7) ? "/tmp/log" : "";
+        wait.file = wait.call == "epoll_wait" ? "anon_inode:[eventpoll]" : chance.is(0.7) ? "/tmp/log" : "";
         wait.is_device = chance.is(0.3);
         wait.samples = static_cast<std::uint64_t>(chance.whole(1, 100));
         wait.threads = static_cast<unsigned>(chance.whole(1, 8));
+        wait.at_once = wait.threads / 2.0;
         wait.stack = call_of(chance);
         report.kernel_waits.push_back(wait);
     }
