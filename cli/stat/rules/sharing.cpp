@@ -105,8 +105,11 @@ Confidence confidence_of(const Facts &facts, const Sharing &shared) {
     return is_sure ? Confidence::kHigh : shared.samples >= kSureFrom ? Confidence::kMedium : Confidence::kLow;
 }
 
-// By std::atomic::wait() or a futex, in the function that exchanges the variable: it is the word of a lock.
-bool is_slept_at(const Facts &facts, const Place &place) {
+constexpr std::uint64_t kSleptAt = 5; // samples asleep: of fewer, a thread slept there by chance
+
+// Samples asleep by std::atomic::wait() or a futex, in the function that exchanges the variable. At which word they slept they do
+// not tell, and a queue without locks whose readers sleep looks the same: so the function has to be called as a lock's is.
+std::uint64_t sleeps_at(const Facts &facts, const Place &place) {
     constexpr const char *kSleeps[] = {"std::__atomic_wait_address", "std::__detail::__platform_wait",
                                        "syscall"};
     const auto sleeps = [&](const Site &site) {
@@ -115,8 +118,10 @@ bool is_slept_at(const Facts &facts, const Place &place) {
                    return !frame.is_user && begins_with_any(frame.function, kSleeps);
                });
     };
-    return !place.function.empty() &&
-           std::any_of(facts.report.others.begin(), facts.report.others.end(), sleeps);
+    std::uint64_t samples = 0;
+    for (const Site &site : facts.report.others)
+        samples += has_lock_in_its_name(place.function) && sleeps(site) ? site.samples : 0;
+    return samples;
 }
 
 bool is_nameless(const Sharing &shared) {
@@ -153,7 +158,8 @@ Findings true_sharing(const Facts &facts) {
     const Place place = place_of(shared->stack);
     const ListedLock *counter = counter_of(*shared);
     const bool is_fought_for = shared->swaps >= kSwaps && counter == nullptr;
-    const bool is_slept = is_fought_for && is_slept_at(facts, place);
+    const std::uint64_t slept = is_fought_for ? sleeps_at(facts, place) : 0;
+    const bool is_slept = slept >= kSleptAt;
     const bool is_lock =
         is_fought_for && (shared->stores >= kReleases || has_lock_in_its_name(place.function));
     const std::string what = counter != nullptr ? "All threads write one counter: " + counter->name
@@ -171,6 +177,9 @@ Findings true_sharing(const Facts &facts) {
     Finding found =
         finding("true-sharing", what + at_place(place), fix, confidence_of(facts, *shared), place);
     add_evidence(facts, *shared, found);
+    if (is_slept)
+        found.evidence.push_back("threads sleep in " + place.function +
+                                 "(): " + counted(static_cast<double>(slept), "sample"));
     return {found};
 }
 

@@ -80,23 +80,28 @@ TEST(StatRules, ASpinLockOfTheProgramsOwn) {
               "Threads try again and again to exchange one variable: word in put()");
 }
 
-// Made of std::atomic::wait(): whose waiters sleep in the function that exchanges its word. Those of a flag sleep elsewhere.
+// Made of std::atomic::wait(): whose waiters sleep in the function that exchanges its word. Those of a flag sleep elsewhere, and
+// those of a queue without locks in its own function.
 TEST(StatRules, ALockOfAtomicsThatIsSleptAt) {
-    const auto cause_where = [](const char *sleeps_in) {
+    const auto finding_where = [](const char *exchanges_in, const char *sleeps_in, std::uint64_t samples) {
         Case made = dear_case(3.5);
-        made.report.shared = {shared({own("enter")}, true, 0.5, "word")};
+        made.report.shared = {shared({own(exchanges_in)}, true, 0.5, "word")};
         made.report.shared.front().swaps = 1;
         Site site;
         site.stack = {library("syscall"), library("std::__detail::__platform_wait", "prog"), own(sleeps_in)};
         site.doing = Doing::kIdleWait;
-        site.samples = 60;
+        site.samples = samples;
         made.report.others.push_back(site);
         EXPECT_EQ(rules_of(made.concluded()), "true-sharing");
-        return made.report.findings.front().cause;
+        return made.report.findings.front();
     };
-    EXPECT_EQ(cause_where("enter"), "Hot lock of the program's own: word in enter()");
-    EXPECT_EQ(cause_where("await_flag"),
-              "Threads try again and again to exchange one variable: word in enter()");
+    const Finding lock = finding_where("Gate::lock", "Gate::lock", 60);
+    EXPECT_EQ(lock.cause, "Hot lock of the program's own: word in Gate::lock()");
+    EXPECT_EQ(lock.evidence.back(), "threads sleep in Gate::lock(): 60 samples");
+    EXPECT_EQ(finding_where("Gate::lock", "await_flag", 60).cause.find("Hot lock of"), std::string::npos);
+    EXPECT_EQ(finding_where("Gate::lock", "Gate::lock", 4).cause.find("Hot lock of"), std::string::npos);
+    EXPECT_EQ(finding_where("Queue::pop", "Queue::pop", 60).cause,
+              "Threads try again and again to exchange one variable: word in Queue::pop()");
 }
 
 // As a loop of the program's own that takes CPU time which it did not take with one thread: contention, no waiting for work.
