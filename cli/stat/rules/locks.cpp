@@ -99,10 +99,13 @@ bool is_lock_by_looks(const Facts &facts, const Culprit &culprit) {
 
 constexpr double kOneAtATime = 1.35; // CPUs used, up to which one thread at a time may have worked
 
-// As many threads as there are take as long as one, and use one CPU: for that a language's one lock need not be seen waited for often.
+// As many threads as there are take as long as one, and use one CPU: for that a language's one lock need not be seen waited for
+// often. More CPU time alone does not tell it.
 bool is_one_at_a_time(const Facts &facts, const Culprit &culprit) {
-    return culprit.kind == Culprit::kInterpreter && facts.is_compared() && has_lost(facts) &&
-           !facts.is_busy && facts.parallelism <= kOneAtATime && culprit.wait_share >= kMainCulprit;
+    const bool is_no_faster =
+        facts.report.outcome == Outcome::kSlower || facts.report.outcome == Outcome::kNoFaster;
+    return culprit.kind == Culprit::kInterpreter && facts.is_compared() && is_no_faster && !facts.is_busy &&
+           facts.parallelism <= kOneAtATime && culprit.wait_share >= kMainCulprit;
 }
 
 Confidence confidence_by_waits(const Facts &facts, const Culprit &culprit) {
