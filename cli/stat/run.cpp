@@ -35,7 +35,7 @@ namespace {
 
 constexpr double kSweep = 0.01;  // seconds between two polls of the layers
 constexpr double kLook = 0.1;    // and between two looks at the threads
-constexpr double kBudget = 1e-3; // for one look
+constexpr double kBudget = 1e-3; // of CPU time, for one look
 constexpr double kBeside = 3e-3; // of one CPU, for all looks, where layers look as well
 constexpr double kPart = 0.01;   // of one CPU, for the threads' context switches, with -p
 constexpr double kTick = 0.5;
@@ -433,7 +433,7 @@ void leave_out_cpu(double seconds, Measured &measured) {
 // In small parts, for more may take all the time that there is.
 void ThreadWatch::look() {
     constexpr std::size_t kIds = 1024;
-    const double begin = seconds_now();
+    const double begin = thread_cpu_time();
     const std::string folder = "/proc/" + std::to_string(pid_) + "/task";
     const Descriptor tasks(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::optional<std::size_t> count = tasks.is_open() ? count_ids(tasks.get()) : std::nullopt;
@@ -442,7 +442,7 @@ void ThreadWatch::look() {
     most_ = std::max(most_, static_cast<unsigned>(*count));
     while (read_ids(tasks.get(), part_, kIds))
         for (const pid_t id : part_) {
-            if (seconds_now() - begin > kBudget)
+            if (thread_cpu_time() - begin > kBudget)
                 return;
             look_at(folder, id);
         }
