@@ -116,22 +116,23 @@ enum abt_left {
 enum abt_in_pool { ABT_IN_NONE, ABT_IN_LIST, ABT_IN_INBOX };
 
 struct abt_thread {
+    /* what each change of thread, and a waker on another CPU, touches: one cache line */
     struct abt_thread *next,
         *prev;               /* in a pool of the library's kinds; of the one that may change that list */
     struct thrum_unit *unit; /* NULL: has not run yet, or has ended; its host's */
-    void (*fn)(void *);
-    void *arg;
-    struct abt_pool *pool; /* where it goes when it can run */
+    struct abt_pool *pool;   /* where it goes when it can run */
     struct abt_stream *last_stream;
     struct abt_waiter *joiner; /* NULL, the waiter for its end, or ABT_JOIN_ENDED, which pairs with its cas */
-    /* --- second cache line --- */
-    uint32_t state;   /* enum ABT_thread_state; its stores pair with loads by others */
-    uint32_t flags;   /* enum abt_flags; relaxed: there is nothing behind them */
-    uint32_t request; /* enum abt_request; set by any thread: pairs with meet_requests */
-    uint8_t kind;     /* enum abt_kind; r/o */
-    uint8_t in_pool;  /* enum abt_in_pool; as `next` */
+    uint32_t state;            /* enum ABT_thread_state; its stores pair with loads by others */
+    uint32_t flags;            /* enum abt_flags; relaxed: there is nothing behind them */
+    uint32_t request;          /* enum abt_request; set by any thread: pairs with meet_requests */
+    uint8_t kind;              /* enum abt_kind; r/o */
+    uint8_t in_pool;           /* enum abt_in_pool; as `next` */
     bool has_more;   /* some of what begins with `values` may not be 0; set by any thread that writes there */
     uint8_t preempt; /* enum thrum_preempt_mode, as its attribute says (preempt.c) */
+    /* --- second cache line --- */
+    void (*fn)(void *);
+    void *arg;
     size_t stack_size;
     void *stack; /* the program's own; NULL: none */
     /* What most threads do not use, from here to the end: 0 in a new one. The writer sets has_more. */
@@ -440,9 +441,10 @@ struct abt_pool {
     void *data;
     uint32_t scheds; /* that have it */
     bool was_shared; /* it has had an owner, and is to have none any more; under lock */
+    /* ABT_POOL_SHARED: none; changed under lock, twice at most; read by any thread: away from what the owner writes */
+    struct worker *owner;
     /* the owner's, or, if there is none, under lock (pool_list.c) */
-    _Alignas(64) struct worker *owner; /* ABT_POOL_SHARED: none; changed under lock, read by any thread */
-    uint32_t busy;        /* by the owner: it is at the list; its 0 pairs with the revoker's load */
+    _Alignas(64) uint32_t busy; /* by the owner: it is at the list; its 0 pairs with the revoker's load */
     uint32_t own_blocked; /* part of `blocked`: by the owner, without the lock; pairs likewise */
     struct abt_thread *first, *last; /* oldest first */
     size_t count;                    /* pairs with readers' loads ("Counts", pool_list.c), as inbox.count */
