@@ -130,7 +130,6 @@ static inline struct abt_thread *abt_terminate_here(struct abt_thread *thread,
         abt_wake(waiter);
         return NULL;
     }
-    front_woken(waiter->unit);
     abt_pool_add_blocked(joiner->pool, -1);
     return joiner;
 }
@@ -138,14 +137,17 @@ static inline struct abt_thread *abt_terminate_here(struct abt_thread *thread,
 /* --- waiting (wait.c) ------------------------------------------------------------------------------------- */
 
 INSIDE static inline void abt_wait_begin_here(struct worker *worker, struct abt_waiter *waiter) {
-    waiter->unit = front_wait_begin_here(worker);
+    waiter->unit = unit_self(worker);
     waiter->worker = worker;
     struct abt_thread *thread = worker != NULL ? abt_of_unit(waiter->unit) : NULL;
     waiter->thread = thread != NULL && thread->kind != ABT_KIND_MAIN && thread->pool != NULL ? thread : NULL;
     waiter->timed_out = false;
     if (__builtin_expect(waiter->thread != NULL, 1)) {
+        unit_announce(waiter->unit);
         store_relaxed(&thread->state, ABT_THREAD_STATE_BLOCKED);
         abt_pool_add_blocked(thread->pool, 1);
+    } else {
+        front_wait_begin(waiter->unit);
     }
 }
 
@@ -212,12 +214,10 @@ abt_wait_in_from(struct abt_waitlist *list, struct abt_spin *lock, const void *p
 /* abt_wake from inside. */
 INSIDE static inline void abt_wake_here(const struct worker *worker, struct abt_waiter *waiter) {
     struct abt_thread *thread = waiter->thread;
-    struct thrum_unit *unit = waiter->unit;
     if (__builtin_expect(thread == NULL, 0)) {
-        front_wake(unit);
+        front_wake(waiter->unit);
         return;
     }
-    front_woken(unit);
     abt_ready_here(worker, thread, ABT_POOL_CONTEXT_OP_THREAD_RESUME, true);
 }
 

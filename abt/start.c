@@ -82,8 +82,12 @@ static size_t default_stack(void) {
 static int start_core(void) {
     struct thrum_config config = {.workers = 1, .stack_size = default_stack()};
     abt_preempt_configure(&config.preempt);
-    front_shape = (struct front_shape){abt_thread_entry, offsetof(struct abt_thread, fn), abt_thread_exits,
-                                       abt_thread_must_return};
+    front_shape = (struct front_shape){.entry = abt_thread_entry,
+                                       .function = offsetof(struct abt_thread, fn),
+                                       .state = offsetof(struct abt_thread, state),
+                                       .waits = ABT_THREAD_STATE_BLOCKED,
+                                       .exits = abt_thread_exits,
+                                       .must_return = abt_thread_must_return};
     int error = thrum_init(&config);
     if (error != 0)
         return error == ENOMEM ? ABT_ERR_MEM : ABT_ERR_SYS;
@@ -115,7 +119,7 @@ static void join_in(void) {
     struct abt_waiter waiter;
     abt.primary->unit = front_self();
     abt_preempt_hold(abt.primary->unit);
-    front_set_primary_pool(abt.core_pool);
+    front_set_primary(abt.core_pool, abt.primary);
     abt_wait_begin(&waiter);
     abt_wake(&waiter);
     abt_wait(&waiter);
@@ -184,7 +188,7 @@ static void stop(void) {
     struct abt_thread *primary = abt.primary;
     abt_values_delete(primary);
     abt_thread_dissociate(primary); /* it waits as its worker's from here (wait.c), not in a pool */
-    front_set_primary_pool(NULL);
+    front_set_primary(NULL, NULL);
     abt_stream_end(abt.primary_stream);
     end_streams();
     abt_stream_delete(abt.primary_stream);

@@ -214,21 +214,44 @@ static uint64_t owner_of(const struct view *view, enum awaits awaits, uint64_t o
     return owner;
 }
 
-static void describe_wait(const struct view *view, const struct thrum_unit *unit,
+static bool is_fronts(const struct view *view, const struct thrum_unit *unit) {
+    return unit->fn != NULL && unit->fn == view->front.entry;
+}
+
+/* What the front end has for it; 0: it is none of its threads. */
+static uint64_t fronts_thread(const struct view *view, const struct thrum_unit *unit) {
+    if (is_fronts(view, unit))
+        return (uintptr_t)unit->arg;
+    return unit->is_primary ? (uintptr_t)view->front.primary : 0;
+}
+
+/* AWAITS_NOTHING: it does not wait. */
+static enum awaits awaits_of(const struct view *view, const struct thrum_unit *unit) {
+    enum awaits kind = awaits_kind(unit->awaits);
+    uint64_t thread = fronts_thread(view, unit);
+    uint32_t state;
+    if (thread == 0 || kind != AWAITS_NOTHING ||
+        !memory_get(view->source, thread + view->front.state, &state, sizeof state))
+        return kind;
+    return state == view->front.waits ? AWAITS_RESUME : AWAITS_NOTHING;
+}
+
+static void describe_wait(const struct view *view, const struct thrum_unit *unit, enum awaits awaits,
                           struct inspect_thread *told) {
     told->state = INSPECT_WAITS;
-    told->awaits = (uint8_t)awaits_kind(unit->awaits);
+    told->awaits = (uint8_t)awaits;
     told->object = awaits_object(unit->awaits);
-    told->owner = owner_of(view, (enum awaits)told->awaits, told->object);
+    told->owner = owner_of(view, awaits, told->object);
     told->has_deadline = (unit->awaits & AWAITS_TIMED) != 0;
 }
 
 static void describe_state(const struct view *view, const struct thrum_unit *unit,
                            struct inspect_thread *told) {
+    enum awaits awaits = awaits_of(view, unit);
     if (unit->join == JOIN_ENDED)
         told->state = INSPECT_ENDED;
-    else if (awaits_kind(unit->awaits) != AWAITS_NOTHING)
-        describe_wait(view, unit, told);
+    else if (awaits != AWAITS_NOTHING)
+        describe_wait(view, unit, awaits, told);
     else if (told->is_external || (told->own_tid != 0 && unit->sp != UNIT_NEW) ||
              (told->worker = worker_running(view, told->handle)) != INSPECT_NOWHERE)
         told->state = INSPECT_RUNS;
@@ -273,7 +296,7 @@ static int32_t tid_of(const struct view *view, const struct thrum_unit *unit,
 /* The function that it runs, or will; of a front end's thread, that one's. */
 static uint64_t function_of(const struct view *view, const struct thrum_unit *unit) {
     uint64_t function = (uintptr_t)unit->fn;
-    if (unit->fn != NULL && unit->fn == view->front.entry)
+    if (is_fronts(view, unit))
         memory_get(view->source, (uintptr_t)unit->arg + view->front.function, &function, sizeof function);
     return function;
 }
@@ -325,11 +348,12 @@ uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, b
     struct view view;
     struct thrum_unit unit;
     struct inspect_thread thread;
+    enum awaits awaits;
     if (handle % _Alignof(struct thrum_unit) != 0 || !view_open(&view, source) ||
         !memory_get(source, handle, &unit, sizeof unit) || !is_users(&unit) || unit.join == JOIN_ENDED ||
-        awaits_kind(unit.awaits) == AWAITS_NOTHING)
+        (awaits = awaits_of(&view, &unit)) == AWAITS_NOTHING)
         return 0;
-    describe_wait(&view, &unit, &thread);
+    describe_wait(&view, &unit, awaits, &thread);
     *has_deadline |= thread.has_deadline;
     return thread.owner;
 }

@@ -4,7 +4,8 @@
  * `awaits` of a unit: one of these in the topmost byte, with AWAITS_TIMED if the wait has a deadline, and below it
  * the address of the object. The unit writes it before it announces itself. The waker clears it (unit_wake,
  * thrum_switch_to); the unit itself does if it does not wait after all, or if an ending unit switched to it directly
- * (join.c). So it is set while the unit waits, and briefly before.
+ * (join.c). So it is set while the unit waits, and briefly before. A front end's
+ * thread says so in the front end's own word (front_shape.state) if the front end wakes it.
  *
  * When a unit is moved from one object to another (sync/mutex.h), the thread that claimed it changes the word; the
  * deadline does not apply to the second wait. */

@@ -81,6 +81,7 @@ void front_breathe(void) {
     sched_yield();
 }
 
-void front_set_primary_pool(struct thrum_pool *pool) {
+void front_set_primary(struct thrum_pool *pool, const void *thread) {
+    front_shape.primary = thread;
     store_release(&runtime.primary.pool, pool); /* pairs with unit_wake_elsewhere */
 }

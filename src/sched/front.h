@@ -36,12 +36,14 @@ static inline struct thrum_unit *front_host(void) {
     return worker_here()->loop;
 }
 
-/* What inspects takes a unit whose function is `entry` for one that runs the function to which the pointer at this offset in
- * what its argument points to leads. `exits` is called with that argument in the place of the rest of `entry`, when such a unit
+/* A thread of the front end's is a unit whose function is `entry`. What its argument points to has, at these offsets, a pointer to the
+ * function that what inspects shows, and 32 bits that are `waits` while the thread waits. `exits` is called with that argument in the place of the rest of `entry`, when such a unit
  * ends from within and its stack is unwound. Before that `must_return` is asked: the line to abort with, or NULL. r/o while a runtime is there; all 0 without a front end. */
 struct front_shape {
     void *(*entry)(void *);
-    size_t function;
+    size_t function, state;
+    uint32_t waits;
+    const void *primary; /* likewise, of the primary; NULL: it is no thread of the front end's. By front_set_primary */
     void (*exits)(void *arg);
     const char *(*must_return)(const void *arg);
 };
@@ -170,8 +172,9 @@ static inline void front_reset_float_control(const struct thrum_unit *self) {
 /* Lets the timers of this worker fire, and the kernel run another thread: for a host that polls. */
 void front_breathe(void);
 
-/* The primary: what wakes it pushes it into this pool; NULL: it is run by its worker again. From: the primary, or its host. */
-void front_set_primary_pool(struct thrum_pool *pool);
+/* The primary: what wakes it pushes it into this pool; NULL: it is run by its worker again. `thread` is what the front end has for it, as
+ * what the argument of its other threads points to; NULL with the pool. From: the primary, or its host. */
+void front_set_primary(struct thrum_pool *pool, const void *thread);
 
 /* Waits for a thread that is busy for a few instructions, the `tries`-th time. From: anywhere. */
 static inline void front_back_off(unsigned tries) {
@@ -189,18 +192,12 @@ void front_fence_all(void);
 
 /* --- waiting ------------------------------------------------------------------------------------------- */
 
-/* The next, of a caller that is inside already: its region becomes the wait's. */
-INSIDE static inline struct thrum_unit *front_wait_begin_here(struct worker *worker) {
-    struct thrum_unit *self = unit_self(worker);
-    unit_await(self, AWAITS_RESUME, NULL);
-    return self;
-}
-
 /* The caller is about to wait: from here, inside. It now puts itself where a waker finds it, and calls front_wait or, if it need
- * not wait after all, front_wait_not. `worker` is NULL on an external kernel thread, which may wait, too. From: anywhere. */
-ENTERS static inline struct thrum_unit *front_wait_begin(struct worker **worker) {
-    *worker = enter();
-    return front_wait_begin_here(*worker);
+ * not wait after all, front_wait_not. `worker` is NULL on an external kernel thread, which may wait, too. A thread of the front
+ * end's that its waker runs or enqueues itself calls unit_announce instead: what inspects goes by front_shape.state, and a waker on
+ * another CPU does not touch its unit. From: anywhere. */
+INSIDE static inline void front_wait_begin(struct thrum_unit *self) {
+    unit_await(self, AWAITS_RESUME, NULL);
 }
 
 LEAVES static inline void front_wait_not(struct thrum_unit *self) {
@@ -231,9 +228,5 @@ static inline void front_wake(struct thrum_unit *unit) {
     leave();
 }
 
-/* The waiter is the caller's to run or to enqueue. */
-static inline void front_woken(struct thrum_unit *unit) {
-    unit_await_no_more(unit);
-}
 
 #endif

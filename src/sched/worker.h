@@ -173,7 +173,7 @@ INSIDE struct thrum_unit *pick_anywhere(struct worker *worker);
 
 /* The primary in a pool of a front end's (front.h): like a unit in a pool, its host alone says when it runs. */
 static inline bool unit_is_fronts(const struct thrum_unit *unit) {
-    return unit->is_primary && load_acquire(&unit->pool) != NULL; /* pairs with front_set_primary_pool */
+    return unit->is_primary && load_acquire(&unit->pool) != NULL; /* pairs with front_set_primary */
 }
 
 /* One that is bound, to this worker, where the core may resume it. */
