@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the operations of Argobots' interface cost on libthrum: medians of several rounds, in CPU time of the process, or in time
  * where two streams take turns. If THRUM_BENCH_ARGOBOTS_PATH names a build of the original library (libabt.so.1), the same program
- * measures that one, too, in turn with ours: each round begins again with both. With --check it ends with status 3 where a ratio
- * surely exceeds its limit.
+ * measures that one, too, in turn with ours: each round begins again with both. Each round also measures the operations of
+ * <thrum/thrum.h> that do the same (native.c), for what the interface adds to them. With --check it ends with status 3 where a
+ * ratio surely exceeds its limit.
  *
  *     build/release/bench/programs/abt
  *     THRUM_BENCH_ARGOBOTS_PATH=/opt/argobots/lib/libabt.so.1 build/release/bench/programs/abt --check */
 #include <abt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    THREADS = 1000,
-    BATCHES = 20,
-    TURNS = 50000,
-    FAR_TURNS = 10000,
-    IDLE_MS = 50,
-    ROUNDS = 9,
-    OPERATIONS = 12
-};
+#include "measure.h"
+
+enum { FAR_TURNS = 50000, IDLE_MS = 50, ROUNDS = 9, OPERATIONS = 12 };
 
 static ABT_pool pool, far_pool;
 static ABT_thread threads[THREADS];
@@ -31,12 +27,6 @@ static ABT_eventual there, back;
 static ABT_mutex mutex;
 static ABT_cond cond;
 static int turn;
-
-static double now(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
 
 static void nothing(void *arg) {
     (void)arg;
@@ -194,7 +184,8 @@ static void idle(void) {
     nanosleep(&time, NULL);
 }
 
-#define CPU CLOCK_PROCESS_CPUTIME_ID
+#define CPU         CLOCK_PROCESS_CPUTIME_ID
+#define LAYER_LIMIT 1.08 /* of what an operation takes by the interface and natively */
 
 enum streams { ONE_STREAM, TWO_STREAMS };
 
@@ -220,7 +211,7 @@ static const struct operation {
     {"an idle stream, a microsecond", idle, IDLE_MS * 1e3, 0, TWO_STREAMS, CPU},
 };
 
-/* In a process of its own: one number for each operation, on standard output. */
+/* In a process of its own: a line for each operation, on standard output, with its name. */
 static void measure(void) {
     ABT_xstream stream;
     if (ABT_init(0, NULL) != ABT_SUCCESS || ABT_xstream_self(&stream) != ABT_SUCCESS ||
@@ -237,10 +228,7 @@ static void measure(void) {
             (ABT_xstream_create(ABT_SCHED_NULL, &other) != ABT_SUCCESS ||
              ABT_xstream_get_main_pools(other, 1, &far_pool) != ABT_SUCCESS))
             exit(EXIT_FAILURE);
-        operation->run(); /* warm */
-        double began = now(operation->clock);
-        operation->run();
-        printf("%f\n", (now(operation->clock) - began) / operation->count);
+        printf("%f %s\n", ns_each(operation->run, operation->count, operation->clock), operation->name);
         if (other != ABT_XSTREAM_NULL)
             ABT_xstream_free(&other);
     }
@@ -251,13 +239,37 @@ static void measure(void) {
     exit(ABT_finalize() != ABT_SUCCESS);
 }
 
-/* Of each operation, in the order of the rounds. */
+/* Of each operation, in the order of the rounds; 0: it was not measured. */
 struct results {
     double ns[OPERATIONS][ROUNDS];
 };
 
-/* `library` is preloaded, unless it is NULL. */
-static void run_child(const char *library, struct results *results, int round) {
+/* What is measured. */
+struct subject {
+    char program[PATH_MAX];
+    const char *preloaded; /* NULL: nothing */
+    struct results results;
+};
+
+static int operation_named(const char *name) {
+    for (int i = 0; i < OPERATIONS; i++)
+        if (strcmp(operations[i].name, name) == 0)
+            return i;
+    fprintf(stderr, "abt: there is no operation '%s'\n", name);
+    exit(EXIT_FAILURE);
+}
+
+static void read_results(int from, struct results *results, int round) {
+    FILE *file = fdopen(from, "r");
+    char name[64];
+    double ns;
+    while (file != NULL && fscanf(file, "%lf %63[^\n]", &ns, name) == 2)
+        results->ns[operation_named(name)][round] = ns;
+    if (file != NULL)
+        fclose(file);
+}
+
+static void run_child(struct subject *subject, int round) {
     int ends[2];
     if (pipe(ends) != 0)
         exit(EXIT_FAILURE);
@@ -266,21 +278,16 @@ static void run_child(const char *library, struct results *results, int round) {
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
-        if (library != NULL)
-            setenv("LD_PRELOAD", library, 1);
-        execl("/proc/self/exe", "abt", "measure", (char *)NULL);
+        if (subject->preloaded != NULL)
+            setenv("LD_PRELOAD", subject->preloaded, 1);
+        execl(subject->program, subject->program, "measure", (char *)NULL);
         _exit(EXIT_FAILURE);
     }
     close(ends[1]);
-    FILE *file = fdopen(ends[0], "r");
-    int count = 0;
-    while (file != NULL && count < OPERATIONS && fscanf(file, "%lf", &results->ns[count][round]) == 1)
-        count++;
-    if (file != NULL)
-        fclose(file);
+    read_results(ends[0], &subject->results, round);
     int status;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0 || count != OPERATIONS) {
-        fprintf(stderr, "abt: a measuring process failed\n");
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "abt: %s, which measures, failed\n", subject->program);
         exit(EXIT_FAILURE);
     }
 }
@@ -315,22 +322,23 @@ static bool print_ratio(const double *here, const double *there, double limit) {
     return limit != 0 && ratio.low > limit;
 }
 
-/* How many ratios exceed their limits. */
-static int print(const struct results *ours, const struct results *theirs) {
+/* How many ratios exceed their limits: those that the operations have, or this one unless it is 0. */
+static int print(const struct results *ours, const char *name, const struct results *theirs, double limit) {
     int missed = 0;
-    printf("%-38s %10s%s\n", "ns, of CPU time unless it says time", "libthrum",
-           theirs != NULL ? "  original   ratio [96 %]       limit" : "");
+    printf("%-38s %10s%10s   ratio [96 %%]       limit\n", "ns, of CPU time unless it says time", "libthrum",
+           name);
     for (int i = 0; i < OPERATIONS; i++) {
+        if (theirs->ns[i][0] == 0)
+            continue;
         printf("%-38s %10.1f", operations[i].name, spread_of(ours->ns[i]).median);
-        if (theirs != NULL)
-            missed += print_ratio(ours->ns[i], theirs->ns[i], operations[i].limit);
+        missed += print_ratio(ours->ns[i], theirs->ns[i], limit != 0 ? limit : operations[i].limit);
         putchar('\n');
     }
     return missed;
 }
 
 int main(int argc, char **argv) {
-    static struct results ours, theirs;
+    static struct subject ours, native, original;
     enum { MISSED = 3 };
     if (argc == 2 && strcmp(argv[1], "measure") == 0)
         measure();
@@ -339,18 +347,25 @@ int main(int argc, char **argv) {
         fprintf(stderr, "abt: takes --check alone\n");
         return 2;
     }
-    const char *original = getenv("THRUM_BENCH_ARGOBOTS_PATH");
-    if (checks && original == NULL) {
-        fprintf(
-            stderr,
-            "abt: --check compares with the library that THRUM_BENCH_ARGOBOTS_PATH names; it names none\n");
-        return 2;
+    ssize_t length = readlink("/proc/self/exe", ours.program, sizeof ours.program - sizeof "-native");
+    if (length < 0) {
+        perror("abt: /proc/self/exe");
+        return EXIT_FAILURE;
     }
+    memcpy(original.program, ours.program, sizeof ours.program);
+    snprintf(native.program, sizeof native.program, "%.*s-native", (int)length, ours.program);
+    original.preloaded = getenv("THRUM_BENCH_ARGOBOTS_PATH");
     for (int round = 0; round < ROUNDS; round++) {
-        run_child(NULL, &ours, round);
-        if (original != NULL)
-            run_child(original, &theirs, round);
+        run_child(&ours, round);
+        run_child(&native, round);
+        if (original.preloaded != NULL)
+            run_child(&original, round);
     }
-    int missed = print(&ours, original != NULL ? &theirs : NULL);
+    int missed = print(&ours.results, "native", &native.results, LAYER_LIMIT);
+    putchar('\n');
+    if (original.preloaded != NULL)
+        missed += print(&ours.results, "original", &original.results, 0);
+    else
+        printf("THRUM_BENCH_ARGOBOTS_PATH names no build of Argobots to compare with\n");
     return checks && missed > 0 ? MISSED : EXIT_SUCCESS;
 }
