@@ -84,13 +84,21 @@ abt_yield_direct(struct worker *worker, struct abt_thread *host, struct abt_thre
                          0))
         return false;
     struct thrum_unit *unit = worker->current;
-    unit_announce(unit);
-    abt_ready_here(worker, self, context, false);
+    struct abt_pool *only = host->picks->only;
     struct abt_thread *next = direct;
-    if (direct == NULL)
-        next = abt_pick_next(worker, host);
-    else
+    unit_announce(unit);
+    if (__builtin_expect(direct == NULL && self->pool == only && abt_pool_begin_own(only, worker), 1)) {
+        next = abt_pool_rotate_own(only, self);
         host->turns--;
+        if (next == NULL)
+            return true;
+    } else {
+        abt_ready_here(worker, self, context, false);
+        if (direct == NULL)
+            next = abt_pick_next(worker, host);
+        else
+            host->turns--;
+    }
     if (next == self)
         store_relaxed(&self->state, ABT_THREAD_STATE_RUNNING);
     else

@@ -445,7 +445,7 @@ struct abt_pool {
     struct worker *owner;
     /* the owner's, or, if there is none, under lock (pool_list.c) */
     _Alignas(64) uint32_t busy; /* by the owner: it is at the list; its 0 pairs with the revoker's load */
-    uint32_t own_blocked; /* part of `blocked`: by the owner, without the lock; pairs likewise */
+    uint32_t own_blocked;       /* part of `blocked`: by the owner, without the lock; pairs likewise */
     struct abt_thread *first, *last; /* oldest first */
     size_t count;                    /* pairs with readers' loads ("Counts", pool_list.c), as inbox.count */
     /* other threads' */

@@ -112,4 +112,23 @@ static inline struct abt_thread *abt_pool_take_oldest(struct abt_pool *pool) {
     return thread;
 }
 
+/* The oldest, in whose place `thread`, which is ready then, goes to the end. NULL: there is none, and nothing is changed. As
+ * abt_pool_push_own and abt_pool_take_oldest one after the other; leaves the list, after abt_pool_begin_own. */
+static inline struct abt_thread *abt_pool_rotate_own(struct abt_pool *pool, struct abt_thread *thread) {
+    abt_pool_look_at_inbox(pool);
+    struct abt_thread *oldest = pool->first;
+    if (__builtin_expect(oldest != NULL, 1)) {
+        store_release(&thread->state, ABT_THREAD_STATE_READY);
+        abt_pool_add_newest(pool, thread);
+        store_relaxed(&thread->in_pool, (uint8_t)ABT_IN_LIST);
+        pool->first = oldest->next;
+        pool->first->prev = NULL;
+        store_relaxed(&oldest->in_pool, (uint8_t)ABT_IN_NONE);
+    }
+    abt_pool_end_own(pool);
+    if (__builtin_expect(load_relaxed(&pool->sleepers) != 0, 0))
+        abt_sleeper_wake(pool);
+    return oldest;
+}
+
 #endif

@@ -43,7 +43,8 @@ struct front_shape {
     void *(*entry)(void *);
     size_t function, state;
     uint32_t waits;
-    const void *primary; /* likewise, of the primary; NULL: it is no thread of the front end's. By front_set_primary */
+    const void *
+        primary; /* likewise, of the primary; NULL: it is no thread of the front end's. By front_set_primary */
     void (*exits)(void *arg);
     const char *(*must_return)(const void *arg);
 };
@@ -227,6 +228,5 @@ static inline void front_wake(struct thrum_unit *unit) {
     unit_wake(worker, unit);
     leave();
 }
-
 
 #endif
