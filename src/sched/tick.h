@@ -128,7 +128,7 @@ struct tick {
         bool came_early;
         /* Ticks were lost before it, or it came before its unit had resumed: a slice begins with it.
          * Legal to set: when it comes; when a preempted unit resumes, for a tick that came meanwhile.
-         * Legal to clear: by a tick that counts for the slice. */
+         * Legal to clear: by the tick that has been asked whether it ends a slice. */
         bool late;
         /* It found the unit where that had resumed; a loop may have come there again. Written at each. */
         bool stands;
