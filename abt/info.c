@@ -25,7 +25,7 @@ ABT_EXPORT int ABT_info_query_config(ABT_info_query_kind query_kind, void *val) 
     case ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE: *(size_t *)val = abt.stack_size; break;
     case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_STACKSIZE: *(size_t *)val = abt.sched_stack_size; break;
     case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_EVENT_FREQ: *(uint64_t *)val = abt.event_freq; break;
-    case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_SLEEP_NSEC: *(uint64_t *)val = 100; break;
+    case ABT_INFO_QUERY_KIND_DEFAULT_SCHED_SLEEP_NSEC: *(uint64_t *)val = abt.sched_sleep; break;
     case ABT_INFO_QUERY_KIND_ENABLED_STACK_OVERFLOW_CHECK: *(int *)val = (int)abt.guard; break;
     default: *(int *)val = 0; break; /* a bool, or an int that says none */
     }

@@ -263,7 +263,8 @@ extern struct abt_global {
     thrum_attr_t attr; /* of threads with the default stack */
     size_t stack_size, sched_stack_size;
     uint32_t event_freq;
-    uint64_t spin; /* ns */
+    uint64_t spin;        /* ns */
+    uint64_t sched_sleep; /* ns; what a query gives: no scheduler here sleeps for a fixed time */
     enum abt_guard_mode guard;
     uint32_t max_streams; /* a hint, or more than the highest rank; under lock */
     bool sets_affinity;   /* the interface's functions for that do it */

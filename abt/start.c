@@ -67,6 +67,7 @@ static void read_environment(void) {
     abt.sched_stack_size = number("ABT_SCHED_STACKSIZE", "ABT_ENV_SCHED_STACKSIZE", (4 << 20) + guards, 16384,
                                   UINT64_C(1) << 29);
     abt.event_freq = (uint32_t)number("ABT_SCHED_EVENT_FREQ", "ABT_ENV_SCHED_EVENT_FREQ", 50, 1, INT32_MAX);
+    abt.sched_sleep = number("ABT_SCHED_SLEEP_NSEC", "ABT_ENV_SCHED_SLEEP_NSEC", 100, 0, UINT64_MAX);
     abt.max_streams = (uint32_t)number("ABT_MAX_NUM_XSTREAMS", "ABT_ENV_MAX_NUM_XSTREAMS",
                                        cpus > 0 ? (uint64_t)cpus : 1, 1, WORKERS_MAX);
     abt.sets_affinity = is_not_no(variable("ABT_SET_AFFINITY", "ABT_ENV_SET_AFFINITY"));

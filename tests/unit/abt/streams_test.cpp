@@ -72,19 +72,23 @@ TEST(Start, TheEndRunsWhatIsLeft) {
 TEST(Start, TheEnvironmentCounts) {
     setenv("ABT_THREAD_STACKSIZE", "100000", 1);
     setenv("ABT_ENV_SCHED_EVENT_FREQ", "7", 1);
+    setenv("ABT_SCHED_SLEEP_NSEC", "2500", 1);
     setenv("THRUM_ABT_SPIN", "0", 1);
     testing::internal::CaptureStderr();
     OK(ABT_init(0, nullptr));
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "all are known";
     std::size_t size;
-    uint64_t freq;
+    uint64_t freq, sleep;
     OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_THREAD_STACKSIZE, &size));
     EXPECT_EQ(size, 100000U);
     OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_SCHED_EVENT_FREQ, &freq));
     EXPECT_EQ(freq, 7U);
+    OK(ABT_info_query_config(ABT_INFO_QUERY_KIND_DEFAULT_SCHED_SLEEP_NSEC, &sleep));
+    EXPECT_EQ(sleep, 2500U);
     OK(ABT_finalize());
     unsetenv("ABT_THREAD_STACKSIZE");
     unsetenv("ABT_ENV_SCHED_EVENT_FREQ");
+    unsetenv("ABT_SCHED_SLEEP_NSEC");
     unsetenv("THRUM_ABT_SPIN");
 }
 
