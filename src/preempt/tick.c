@@ -339,11 +339,11 @@ bool tick_ends_slice(struct worker *worker, const struct thrum_unit *unit, uint6
     tick->last.came_early = tick->last.late = false;
     tick->last.unit = unit;
     tick->last.switches = switches;
-    if (came_early) { /* it does not count: no whole part of a slice has passed since the last one that does */
-        tick->last.ran = same ? tick->last.ran : 0;
-        return urgent || (same && timer_now() - tick->last.changed >= slice);
-    }
-    tick->last.ran = same && tick->last.ran != 0 ? tick->last.ran + 1 : has_begun;
+    if (!same)
+        tick->last.ran = 0;
+    if (came_early) /* no part of a slice has passed since the last one that counts */
+        return urgent;
+    tick->last.ran = tick->last.ran != 0 ? tick->last.ran + 1 : has_begun;
     bool is_over = tick->last.ran * period >= slice;
     if (is_over && !waits)
         kernel_wait_reset(tick);
