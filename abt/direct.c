@@ -15,8 +15,6 @@
  * may be gone. */
 #include "direct.h"
 
-__thread const void *abt_left_from;
-
 void abt_suspend_direct(struct worker *worker, struct abt_thread *host, struct abt_thread *self,
                         struct abt_thread *direct) {
     struct thrum_unit *unit = worker->current;

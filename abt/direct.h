@@ -176,18 +176,6 @@ LEAVES static inline __attribute__((always_inline)) void abt_wait(const struct a
     leave();
 }
 
-/* Where the function of the interface was called from in which this kernel thread last left a thread, if that function says so. It
- * decides how one returns, and nothing else (arch_return.h). */
-extern __thread const void *abt_left_from __attribute__((visibility("hidden"), tls_model("initial-exec")));
-
-INSIDE static inline void abt_leaves_from(const void *place) {
-    ARCH_TLS_STORE(abt_left_from, place);
-}
-/* It has been resumed. */
-INSIDE static inline bool abt_was_left_from(const void *place) {
-    return ARCH_TLS_LOAD(abt_left_from) == place;
-}
-
 /* Waits in `list`, whose lock the caller holds and this releases. The lock's region becomes the wait's. */
 LEAVES static inline __attribute__((always_inline)) void abt_wait_in(struct abt_waitlist *list,
                                                                      struct abt_spin *lock) {
@@ -202,9 +190,9 @@ LEAVES static inline __attribute__((always_inline)) void abt_wait_in(struct abt_
  * place. */
 LEAVES static inline __attribute__((always_inline)) bool abt_wait_from(const struct abt_waiter *waiter,
                                                                        const void *place) {
-    abt_leaves_from(place);
+    unit_leaves_from(place);
     abt_wait_here(waiter);
-    bool is_same = abt_was_left_from(place);
+    bool is_same = unit_was_left_from(place);
     leave();
     return is_same;
 }

@@ -171,10 +171,10 @@ static ARCH_CALLED_BY_NAME uint64_t thread_yield(const void *unused, const void 
     (void)unused, (void)unused_too;
     struct worker *worker = enter();
     struct abt_thread *self = worker != NULL ? abt_of_unit(worker->current) : NULL;
-    abt_leaves_from(place);
+    unit_leaves_from(place);
     if (__builtin_expect(self != NULL && self->kind == ABT_KIND_THREAD && self->tasklet == NULL, 1) &&
         abt_yield_direct(worker, abt_of_unit(worker->loop), self, ABT_POOL_CONTEXT_OP_THREAD_YIELD, NULL)) {
-        bool jumps = !abt_was_left_from(place);
+        bool jumps = !unit_was_left_from(place);
         leave();
         return arch_return(ABT_SUCCESS, jumps);
     }

@@ -3,4 +3,5 @@
 #include "sched/current.h"
 
 __thread struct worker *thrum_worker;
+__thread const void *thrum_left_from;
 __thread uint32_t thrum_nopreempt = NOPREEMPT_NOT_PENDING;

@@ -23,8 +23,20 @@ struct worker;
 extern __thread struct worker *thrum_worker __attribute__((visibility("hidden"), tls_model("initial-exec")));
 extern __thread uint32_t thrum_nopreempt __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
+/* Where the public function was called from in which this kernel thread last left a unit, if that function says so. It decides how
+ * one returns, and nothing else (arch_return.h). */
+extern __thread const void *thrum_left_from __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
 static inline struct worker *worker_here(void) {
     return ARCH_TLS_LOAD(thrum_worker);
+}
+
+static inline void unit_leaves_from(const void *place) {
+    ARCH_TLS_STORE(thrum_left_from, place);
+}
+/* The unit has been resumed, or has not left at all. */
+static inline bool unit_was_left_from(const void *place) {
+    return ARCH_TLS_LOAD(thrum_left_from) == place;
 }
 
 /* Into the runtime: from here the unit stays on this worker, whose queues and caches are the caller's. NULL on an

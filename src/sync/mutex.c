@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "arch_return.h"
 #include "sched/cancel.h"
 
 /* --- under SPIN --------------------------------------------------------------------------------------- */
@@ -132,11 +133,20 @@ static inline bool lock_fast(struct mutex *mutex) {
     return true;
 }
 
+static ARCH_CALLED_BY_NAME uint64_t lock_from(struct mutex *mutex, const void *unused, const void *place) {
+    (void)unused;
+    unit_leaves_from(place);
+    lock_slow(mutex, TIMER_NEVER);
+    return arch_return(0, !unit_was_left_from(place));
+}
+ARCH_RETURN_BY_PLACE(static, lock_by_place, (struct mutex * mutex), lock_from, mutex, NULL)
+
+/* The last call is a jump. */
 void thrum_mutex_lock(thrum_mutex_t *mutex) {
     if (is_null(mutex))
         misuse_null(__func__);
     if (!lock_fast(mutex_of(mutex)))
-        lock_slow(mutex_of(mutex), TIMER_NEVER);
+        lock_by_place(mutex_of(mutex));
 }
 
 int thrum_mutex_lock_until(thrum_mutex_t *mutex, uint64_t deadline) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See sem.h. */
 #include "sync/sem.h"
+#include "arch_return.h"
 #include "sched/cancel.h"
 
 #include <errno.h>
@@ -76,11 +77,20 @@ int thrum_sem_try_wait(thrum_sem_t *sem) {
     return sem_take(sem_of(sem)) ? 0 : EBUSY;
 }
 
+static ARCH_CALLED_BY_NAME uint64_t wait_from(struct sem *sem, const void *unused, const void *place) {
+    (void)unused;
+    unit_leaves_from(place);
+    wait_slow(sem, TIMER_NEVER);
+    return arch_return(0, !unit_was_left_from(place));
+}
+ARCH_RETURN_BY_PLACE(static, wait_by_place, (struct sem * sem), wait_from, sem, NULL)
+
+/* The last call is a jump. */
 void thrum_sem_wait(thrum_sem_t *sem) {
     if (is_null(sem))
         misuse_null(__func__);
     if (!sem_take(sem_of(sem)))
-        wait_slow(sem_of(sem), TIMER_NEVER);
+        wait_by_place(sem_of(sem));
 }
 
 int thrum_sem_wait_until(thrum_sem_t *sem, uint64_t deadline) {
