@@ -13,6 +13,7 @@
  * Modelled in tests/model/deque (src/permit.rs). */
 #include <errno.h>
 
+#include "arch_return.h"
 #include "base/container_of.h"
 #include "sched/cancel.h"
 #include "sched/suspend.h"
@@ -75,10 +76,14 @@ int thrum_suspend_until(uint64_t deadline) {
 }
 
 /* A unit that is cancelled but does not end at once continues as if it had been resumed. */
-int thrum_suspend(void) {
+static ARCH_CALLED_BY_NAME uint64_t suspend_from(const void *unused, const void *unused_too,
+                                                 const void *place) {
+    (void)unused, (void)unused_too;
+    unit_leaves_from(place);
     int error = thrum_suspend_until(TIMER_NEVER);
-    return error == ETIMEDOUT ? 0 : error;
+    return arch_return(error == ETIMEDOUT ? 0 : error, !unit_was_left_from(place));
 }
+ARCH_RETURN_BY_PLACE(, thrum_suspend, (void), suspend_from, NULL, NULL)
 
 bool unit_take_suspended(struct thrum_unit *unit) {
     uint32_t permit = load_relaxed(&unit->permit);
