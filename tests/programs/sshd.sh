@@ -25,6 +25,7 @@ echo "it $(<host.pub)" >known
 login() { # NAME SERVER...
   local name=$1
   shift
+  # shellcheck disable=SC2016 # expanded by the shell that was logged in to
   run "$name" ssh -F none -i user -o "UserKnownHostsFile=$work/known" -o HostKeyAlias=it -o BatchMode=yes \
     -o "ProxyCommand=$*" root@it 'echo logged in as $(id -un)'
 }
