@@ -116,11 +116,12 @@ static bool is_in_or_before(const siginfo_t *info, const ucontext_t *context, ui
 }
 
 /* Is it about to save its registers? Then the worker already says that the next unit runs. NULL: no. (The address of its
- * `sp`, which comes first in it, is an argument of these three. At arch_rest next to nothing is on the stack.) */
+ * `sp`, which comes first in it, is an argument of these four. At arch_rest next to nothing is on the stack.) */
 static const struct thrum_unit *leaving(const siginfo_t *info, const ucontext_t *context) {
     bool calls = is_in_or_before(info, context, (uintptr_t)arch_call);
     if (!calls && !is_in_or_before(info, context, (uintptr_t)arch_switch) &&
-        !is_in_or_before(info, context, (uintptr_t)arch_switch_begin))
+        !is_in_or_before(info, context, (uintptr_t)arch_switch_begin) &&
+        !is_in_or_before(info, context, (uintptr_t)ARCH_SWITCH_AND_RETURN_CODE))
         return NULL;
     return (const struct thrum_unit *)arch_fault_argument(context, calls);
 }

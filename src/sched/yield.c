@@ -79,7 +79,8 @@ void thrum_yield(void) {
             idle_wake_check(&runtime.idle);
             worker->current = next;
             count_one(&worker->counters.switches);
-            arch_switch(&self->sp, next);
+            (void)arch_switch_and_return(&self->sp, next); /* a jump */
+            return;
         }
     }
     leave();

@@ -39,6 +39,11 @@ _Static_assert(offsetof(struct arch_frame, resume) == 8 && offsetof(struct arch_
  * and the loads acquire: the worker that resumes the unit sees the frame and all that was written before. */
 void arch_switch(void **save, struct thrum_unit *next);
 
+/* Likewise, at the end of a function: when the unit is resumed, the region is left, too, which the caller is inside of. The result is 0.
+ * On x86-64 it is more than that. */
+#define arch_switch_and_return(save, next) (arch_switch(save, next), leave(), 0)
+#define ARCH_SWITCH_AND_RETURN_CODE        arch_switch
+
 /* The same two for the beginning and the end of a thread on a stack that is used again. _begin: `next` rests, or is new. _rest: the
  * caller's floating-point control word is `control` when it is resumed, and what it is now is not read. On x86-64 they are more than that. */
 static inline void arch_switch_begin(void **save, struct thrum_unit *next) {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/inside.h"
+
 struct thrum_unit;
 
 /* What lies at a saved stack pointer. */
@@ -34,6 +36,11 @@ _Static_assert(offsetof(struct arch_frame, r15) == 8 && offsetof(struct arch_fra
  *
  * Never waits before the store: two workers that wait for each other's unit would wait for ever. */
 void arch_switch(void **save, struct thrum_unit *next);
+
+/* Likewise, if `next` has left its CPU, at the end of a function: when the unit is resumed, the region is left, too, which the caller
+ * is inside of. The result is 0. One level of calls fewer, and the return is predicted (arch_return.h). */
+LEAVES int arch_switch_and_return(void **save, struct thrum_unit *next);
+#define ARCH_SWITCH_AND_RETURN_CODE arch_switch_and_return
 
 /* The same two for the beginning and the end of a thread on a stack that is used again. The CPU predicts a `ret` by the last call. So
  * to it the thread is a function that the one that was left has called: it is begun by a jump, and returns, though it did not call.

@@ -60,6 +60,17 @@
     movq    %rcx, %rsp
     .endm
 
+// To rcx, in a way that the CPU predicts (arch_return.h). Uses edx.
+    .macro return_by_jump
+    imull   $0x9e3779b1, %ecx, %edx
+    .rept 3
+    addl    %edx, %edx
+    jc      9f
+9:
+    .endr
+    jmp     *%rcx
+    .endm
+
     .text
     .p2align 4
     .globl  arch_switch
@@ -129,6 +140,56 @@ arch_switch_begin:                      // (rdi: save, rsi: next)
     jmp     *%rcx
     .cfi_endproc
     .size   arch_switch_begin, . - arch_switch_begin
+
+// As arch_switch, for a unit that leaves in a function of its caller's that this was reached from by a jump: when it is resumed, it
+// leaves the region that it is in (sched/current.h), and returns 0 from that function. How it returns: arch_return.h.
+    .p2align 4
+    .globl  arch_switch_and_return
+    .hidden arch_switch_and_return
+    .type   arch_switch_and_return, @function
+arch_switch_and_return:                 // (rdi: save, rsi: next, whose registers are saved)
+    .cfi_startproc
+    leaq    1f(%rip), %rax
+    pushq   %rax
+    .cfi_adjust_cfa_offset 8
+    save_frame
+    movq    64(%rsp), %r9               // where it was called from
+    movq    (%rsi), %rcx
+    movq    %rsp, %rdx
+    movq    %rcx, %rsp
+    movq    %rdx, (%rdi)                // as in arch_switch
+    restore_registers
+    .cfi_adjust_cfa_offset -56
+    .cfi_restore %rbp
+    .cfi_restore %rbx
+    .cfi_restore %r12
+    .cfi_restore %r13
+    .cfi_restore %r14
+    .cfi_restore %r15
+    popq    %rcx
+    .cfi_adjust_cfa_offset -8
+    cmpq    %rax, %rcx
+    jne     2f
+1:  movq    thrum_nopreempt@gottpoff(%rip), %rax // here also from the other switches: then r9 is anything
+    decl    %fs:(%rax)
+    jz      3f
+4:  xorl    %eax, %eax
+    cmpq    %r9, (%rsp)
+    jne     5f
+    ret
+2:  jmp     *%rcx
+3:  pushq   %r9
+    .cfi_adjust_cfa_offset 8
+    call    preempt_pending
+    popq    %r9
+    .cfi_adjust_cfa_offset -8
+    jmp     4b
+5:  popq    %rcx
+    .cfi_adjust_cfa_offset -8
+    .cfi_register %rip, %rcx
+    return_by_jump
+    .cfi_endproc
+    .size   arch_switch_and_return, . - arch_switch_and_return
 
     .p2align 4
     .globl  arch_call
