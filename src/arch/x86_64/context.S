@@ -156,10 +156,17 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     movq    64(%rsp), %r9               // where it was called from
     movq    (%rsi), %rcx
     movq    %rsp, %rdx
-    movq    %rcx, %rsp
+    movq    %rcx, %rsp                  // a frame of the form of all the others, whose address to resume at may be 1
+    .cfi_def_cfa_offset 64
+    .cfi_offset %rbp, -16
+    .cfi_offset %rbx, -24
+    .cfi_offset %r12, -32
+    .cfi_offset %r13, -40
+    .cfi_offset %r14, -48
+    .cfi_offset %r15, -56
     movq    %rdx, (%rdi)                // as in arch_switch
     restore_registers
-    .cfi_adjust_cfa_offset -56
+    .cfi_def_cfa_offset 8
     .cfi_restore %rbp
     .cfi_restore %rbx
     .cfi_restore %r12
@@ -167,9 +174,12 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     .cfi_restore %r14
     .cfi_restore %r15
     popq    %rcx
-    .cfi_adjust_cfa_offset -8
+    .cfi_def_cfa_offset 0
+    .cfi_register %rip, %rcx
     cmpq    %rax, %rcx
     jne     2f
+    .cfi_def_cfa_offset 8
+    .cfi_offset %rip, -8
 1:  movq    thrum_nopreempt@gottpoff(%rip), %rax // here also from the other switches: then r9 is anything
     decl    %fs:(%rax)
     jz      3f
@@ -177,7 +187,6 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     cmpq    %r9, (%rsp)
     jne     5f
     ret
-2:  jmp     *%rcx
 3:  pushq   %r9
     .cfi_adjust_cfa_offset 8
     call    preempt_pending
@@ -185,9 +194,10 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     .cfi_adjust_cfa_offset -8
     jmp     4b
 5:  popq    %rcx
-    .cfi_adjust_cfa_offset -8
+    .cfi_def_cfa_offset 0
     .cfi_register %rip, %rcx
     return_by_jump
+2:  jmp     *%rcx
     .cfi_endproc
     .size   arch_switch_and_return, . - arch_switch_and_return
 
