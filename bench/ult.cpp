@@ -29,13 +29,14 @@ struct Row {
         false; // by preemption, or made of the kernel's wake-ups: what changes there is no cost
 };
 
-constexpr std::array<Row, 32> kRows = {{
+constexpr std::array<Row, 33> kRows = {{
     {"batched", "spawn + join, 1000 at a time", 20, 35},
     {"one", "spawn + join, one at a time", 20, 35},
     {"queued", "spawn queued + join, 1000 at a time", kNoTarget, kNoTarget},
     {"inflight", "spawn + join, 50,000 at a time", kNoTarget, kNoTarget},
     {"detached", "spawn detached", kNoTarget, kNoTarget},
     {"yield2", "yield, two threads", 13, kNoTarget},
+    {"yield-in-two", "yield, two threads in two functions", kNoTarget, kNoTarget},
     {"yield4", "yield, four at different call depths", 22, kNoTarget},
     {"roundtrip", "mutex + condition, there and back", 60, 150},
     {"lock", "lock + unlock", 8, kNoTarget},

@@ -111,6 +111,30 @@ func yieldBelow(depth int) {
 	}
 }
 
+//go:noinline
+func yieldElsewhere() {
+	for i := yields; i > 0; i-- {
+		runtime.Gosched()
+	}
+}
+
+func yieldInTwo() float64 {
+	var group sync.WaitGroup
+	group.Add(2)
+	go func() {
+		for i := 0; i < yields; i++ {
+			yieldBelow(0)
+		}
+		group.Done()
+	}()
+	go func() {
+		yieldElsewhere()
+		group.Done()
+	}()
+	group.Wait()
+	return 2 * yields
+}
+
 func yieldAt(depths ...int) float64 {
 	var group sync.WaitGroup
 	group.Add(len(depths))
@@ -293,6 +317,8 @@ func run(row string) {
 		measure(detach)
 	case row == "yield2":
 		measure(func() float64 { return yieldAt(0, 0) })
+	case row == "yield-in-two":
+		measure(yieldInTwo)
 	case row == "yield4":
 		measure(func() float64 { return yieldAt(0, 2, 4, 7) })
 	case row == "fib":

@@ -257,7 +257,7 @@ async fn run(row: String, scale: f64) {
         "inflight" => measure(scale, || Box::pin(batch(50000))).await,
         "detached" => measure(scale, || Box::pin(detach())).await,
         "yield2" => measure(scale, || Box::pin(yield_all(2))).await,
-        "yield4" => println!("none a task has no call depth"),
+        "yield-in-two" | "yield4" => println!("none a task has no call depth"),
         "fib" => measure(scale, || Box::pin(fib_all())).await,
         "skynet" => measure(scale, || Box::pin(skynet_all())).await,
         "roundtrip" => measure(scale, || Box::pin(round_trip())).await,
