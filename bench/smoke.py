@@ -94,7 +94,7 @@ EXPECTED = {
         "ult": ({"cpu_1": INTERVAL, "wall_1": NUMBER, "cpu_2": NUMBER, "wall_2": INTERVAL}, "operation",
                 {"spawn + join, 1000 at a time", "spawn + join, one at a time",
                  "spawn queued + join, 1000 at a time", "spawn + join, 50,000 at a time", "spawn detached",
-                 "yield, two threads", "yield, four at different call depths",
+                 "yield, two threads", "yield, two threads in two functions", "yield, four at different call depths",
                  "mutex + condition, there and back", "lock + unlock", "lock + unlock, four threads",
                  "fib, a spawn", "skynet, a leaf", "flat loop, tasks of 500 ns", "flat loop, tasks of 1 µs",
                  "flat loop, tasks of 5 µs", "flat loop, tasks of 1 µs, queued",
