@@ -702,6 +702,53 @@ TEST_P(YieldInTurn, IsFair) {
         EXPECT_EQ(one, kRounds);
 }
 
+// Values that a thread keeps across a yield, in registers and on its stack, and what is thrown through the functions after one. Each of the
+// places calls from another, so the switch returns to one that the thread before did not come from.
+template <int Place>
+__attribute__((noinline)) long mix(long seed, bool yields) {
+    std::array<long, 6> kept;
+    for (std::size_t i = 0; i < kept.size(); i++)
+        kept.at(i) = seed * static_cast<long>(i + 3) + Place;
+    for (int round = 0; round < 50; round++) {
+        const long first = kept[0];
+        if (yields)
+            thrum_yield();
+        for (std::size_t i = 0; i + 1 < kept.size(); i++)
+            kept.at(i) = kept.at(i + 1) * 31 + round;
+        kept[5] = first ^ seed;
+    }
+    if (Place % 2 == 1)
+        throw kept[0] + kept[5];
+    return kept[0] + kept[5];
+}
+
+template <int Place>
+long mix_or_catch(long seed, bool yields) {
+    try {
+        return mix<Place>(seed, yields);
+    } catch (long thrown) {
+        return -thrown;
+    }
+}
+
+TEST_P(Yield, ReturnsToWhereItWasCalled) {
+    constexpr std::array kPlaces = {mix_or_catch<0>, mix_or_catch<1>, mix_or_catch<2>, mix_or_catch<3>};
+    in_ult([&] {
+        std::atomic<int> wrong{0};
+        {
+            std::vector<std::unique_ptr<Light>> threads;
+            for (long i = 0; i < 16; i++)
+                threads.push_back(std::make_unique<Light>([&, i] {
+                    for (long round = 0; round < 20; round++) {
+                        const auto place = kPlaces.at(static_cast<std::size_t>(i + round) % kPlaces.size());
+                        wrong += place(i * 1000 + round, true) != place(i * 1000 + round, false);
+                    }
+                }));
+        }
+        EXPECT_EQ(wrong, 0);
+    });
+}
+
 // More of them than fit into one worker's ring of those that have yielded.
 TEST_P(Yield, OfThousands) {
     in_ult([] {
