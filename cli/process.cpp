@@ -62,7 +62,7 @@ pid_t parse(const std::string &text) {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     const long pid = digits && text.size() <= 10 ? std::strtol(text.c_str(), nullptr, 10) : 0;
     if (pid < 1 || pid > INT32_MAX)
-        throw Failure(kUsage, "PID is a process number of at least 1, not '" + text + "'");
+        throw Failure(kUsage, "PID is a process number from 1 to 2147483647, not '" + text + "'");
     return static_cast<pid_t>(pid);
 }
 

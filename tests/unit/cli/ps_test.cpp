@@ -308,7 +308,7 @@ TEST(Ps, WhatCannotBeLookedAt) {
     expect_failed(spawn({CLI_THRUM, "ps"}), "missing process number: thrum ps PID", 2);
     expect_failed(spawn({CLI_THRUM, "ps", "-n", "x", "1"}), "-n takes a whole number of at least 0, not 'x'",
                   2);
-    expect_failed(spawn({CLI_THRUM, "ps", "x"}), "PID is a process number of at least 1, not 'x'", 2);
+    expect_failed(spawn({CLI_THRUM, "ps", "x"}), "PID is a process number from 1 to 2147483647, not 'x'", 2);
 }
 
 TEST(Ps, NoPermission) {

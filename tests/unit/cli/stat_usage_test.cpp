@@ -75,7 +75,7 @@ const Wrong kWrong[] = {
     {{"--folded", "", "--", "true"}, "thrum stat: --folded takes a file name, not ''"},
     {{"--seconds", "1", "--", "true"}, "thrum stat: --seconds needs -p; a program is observed until it ends"},
     {{"--seconds", "x", "-p", "1"}, "thrum stat: --seconds takes seconds from 0.001 to 86400, not 'x'"},
-    {{"-p", "abc"}, "thrum stat: PID is a process number of at least 1, not 'abc'"},
+    {{"-p", "abc"}, "thrum stat: PID is a process number from 1 to 2147483647, not 'abc'"},
     {{"-p", "1", "--", "true"}, "thrum stat: -p PID and a program exclude each other"},
     {{"-p", "1", "--exact"}, kPidOnly},
     {{"-p", "1", "--timeout", "3"}, kPidOnly},
