@@ -115,7 +115,8 @@ const char *Look::function(std::uint64_t address) {
     return at->second.empty() ? nullptr : at->second.c_str();
 }
 
-// Of a thread of <thrum/thrum.hpp> that was made to run a pointer to a function: where that points. The pointer is the
+// Of a thread of <thrum/thrum.hpp> that was made to run a pointer to a function: where that points; a std::function: a function
+// of it that has the type of what it holds in its name (libstdc++). The pointer is the
 // thread's argument (detail/launch.hpp), or stands in the memory that the argument points to: first in what a thread or
 // a branch has, and behind the state of a future in what async() has.
 std::uint64_t Look::callee(const struct inspect_thread &thread) {
@@ -132,10 +133,10 @@ std::uint64_t Look::callee(const struct inspect_thread &thread) {
     return 0;
 }
 
-// Where the name is no more than the type of a pointer to a function, the function.
+// Where the name is no more than the type of what holds the function, the function.
 const char *Look::function(const struct inspect_thread &thread) {
     const char *type = function(thread.function);
-    if (type == nullptr || !is_function_pointer(type))
+    if (type == nullptr || !is_holder_of_function(type))
         return type;
     const std::uint64_t address = callee(thread);
     const char *name = address != 0 ? function(address) : nullptr;

@@ -99,18 +99,40 @@ std::string first_argument(const std::string &name) {
     return name.substr(open + 1, end - open - 1);
 }
 
+// "C" of "f<A, C>::g(...)"; empty: it is made from no template.
+std::string last_argument(const std::string &name) {
+    const std::size_t open = name.find('<');
+    if (open == std::string::npos)
+        return "";
+    const std::size_t close = closing(name, open);
+    std::size_t begin = open + 1;
+    for (std::size_t at = begin; at < close; at++)
+        if (name[at] == ',')
+            begin = name.find_first_not_of(' ', at + 1);
+        else if (std::string("<({[").find(name[at]) != std::string::npos)
+            at = closing(name, at);
+    return begin < close ? name.substr(begin, close - begin) : "";
+}
+
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
 // What a thread of <thrum/thrum.hpp> was made to run: the first argument of the template of ours that calls it, which
-// may be made from another in turn. Empty: the function is not ours, or runs nothing of the program's.
+// may be made from another in turn, and a reference to what it refers to. For the functions of libstdc++ that a std::function
+// points to, what that holds. Empty: the function is not ours, or runs nothing of the program's.
 std::string callable_of(const std::string &function) {
+    if (has_at(function, 0, "std::_Function_handler<"))
+        return last_argument(function);
     const std::string result = "void* ";
     std::string name = has_at(function, 0, result.c_str()) ? function.substr(result.size()) : function,
                 callable;
-    while (has_at(name, 0, "thrum::") && !(name = first_argument(name)).empty() && !is_digit(name[0]))
+    while ((has_at(name, 0, "thrum::") || has_at(name, 0, "std::reference_wrapper<")) &&
+           !(name = first_argument(name)).empty() && !is_digit(name[0]))
         callable = name;
+    const std::string constant = " const";
+    if (ends_with(callable, constant))
+        callable.resize(callable.size() - constant.size());
     return has_at(callable, 0, "thrum::detail::") ? "" : callable; // ours, too
 }
 
@@ -122,8 +144,9 @@ std::string short_name(const Symbol &symbol) {
     return plain.empty() ? name : plain;
 }
 
-bool is_function_pointer(const std::string &name) {
-    return name.find("(*)(") != std::string::npos || name.find("(&)(") != std::string::npos ||
+bool is_holder_of_function(const std::string &name) {
+    return name == "std::function" || name.find("::*)(") != std::string::npos ||
+           name.find("(*)(") != std::string::npos || name.find("(&)(") != std::string::npos ||
            name.find("(*&)(") != std::string::npos;
 }
 

@@ -36,8 +36,8 @@ struct Import {
 // that <thrum/thrum.hpp> starts callables with, the callable; where that is a pointer to a function, its type. Empty without a function.
 std::string short_name(const Symbol &symbol);
 
-// Is this name the type of a pointer or reference to a function?
-bool is_function_pointer(const std::string &name);
+// Is this name the type of a pointer or reference to a function, or to a member function, or std::function?
+bool is_holder_of_function(const std::string &name);
 
 // "function (file:line)", "function+0x1c in module", "module+0x1234", or "0x7f..." where it lies nowhere.
 std::string describe(const Symbol &symbol, std::uint64_t address);

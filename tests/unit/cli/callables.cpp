@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <thrum/thrum.hpp>
 
 static thrum::event never;
-static thrum::latch waiting(8);
+static thrum::latch waiting(14);
 
 static void wait_here() {
     waiting.count_down();
@@ -35,6 +36,22 @@ static int in_branch() {
     wait_here();
     return 1;
 }
+static void in_function() {
+    wait_here();
+}
+struct called {
+    void operator()() const { wait_here(); }
+};
+struct referred {
+    void operator()() const { wait_here(); }
+};
+struct has_members {
+    void member() { wait_here(); }
+    int constant_member(int) const {
+        wait_here();
+        return 1;
+    }
+};
 
 int main() {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); // the command may be no forebear of ours
@@ -50,6 +67,13 @@ int main() {
     thrum::task_group group(queued);
     group.run(in_group);
     const thrum::branch seven(in_branch);
+    has_members object;
+    const referred refers;
+    const std::function<void()> of_pointer = in_function, of_object = called(),
+                                of_lambda = [] { wait_here(); };
+    const thrum::thread eight(queued, &has_members::member, &object),
+        nine(queued, &has_members::constant_member, &object, 1), ten(queued, std::ref(refers)),
+        eleven(queued, of_pointer), twelve(queued, of_object), thirteen(queued, of_lambda);
     waiting.wait();
     std::puts("ready");
     std::fflush(stdout);

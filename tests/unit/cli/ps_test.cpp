@@ -59,11 +59,14 @@ TEST(Ps, Table) {
 TEST(Ps, FunctionPointers) {
     Running running({CLI_CALLABLES});
     const std::string out = ps(running.pid()).out;
-    for (const char *name : {"plain", "with_argument", "with_token", "with_result", "in_group", "in_branch",
-                             "main::\\{lambda\\(\\)#1\\}", "main::\\{lambda\\(\\)#2\\}"})
+    for (const char *name :
+         {"plain", "with_argument", "with_token", "with_result", "in_group", "in_branch",
+          "main::\\{lambda\\(\\)#1\\}", "main::\\{lambda\\(\\)#2\\}", "main::\\{lambda\\(\\)#3\\}",
+          "has_members::member", "has_members::constant_member", "referred", "in_function", "called"})
         EXPECT_TRUE(has(out, std::string(" of 65536 +") + name + "( +event [^\n]*)?\n")) << name << '\n'
                                                                                          << out;
-    EXPECT_EQ(out.find("(*)"), std::string::npos) << out;
+    for (const char *type : {"(*)", "::*)", "std::"})
+        EXPECT_EQ(out.find(type), std::string::npos) << out;
     EXPECT_EQ(running.finish(), 0);
 }
 

@@ -385,8 +385,17 @@ TEST(SymbolNames, AreThoseOfCallables) {
         "main::{lambda()#2}");
     EXPECT_EQ(shortened("thrum::branch<thrum::detail::stop_wakes<0u>::run>::run(void*)"),
               "thrum::branch::run");
-    EXPECT_TRUE(thrum::is_function_pointer("void (*)()") && thrum::is_function_pointer("int (*&)(int)"));
-    EXPECT_FALSE(thrum::is_function_pointer("main::{lambda(int)#1}"));
+    EXPECT_EQ(shortened("void* thrum::detail::run_from_pointer<std::reference_wrapper<a::S>, x>(void*)"),
+              "a::S");
+    EXPECT_EQ(
+        shortened("void* thrum::detail::run_from_pointer<std::reference_wrapper<a::S const>, x>(void*)"),
+        "a::S");
+    EXPECT_EQ(shortened("std::_Function_handler<void (int, char), main::{lambda(int, char)#3}>::_M_manager("
+                        "std::_Any_data&)"),
+              "main::{lambda(int, char)#3}");
+    for (const char *holder : {"void (*)()", "int (*&)(int)", "int (S::*)(int) const", "std::function"})
+        EXPECT_TRUE(thrum::is_holder_of_function(holder)) << holder;
+    EXPECT_FALSE(thrum::is_holder_of_function("main::{lambda(int)#1}"));
 }
 
 TEST(SymbolNames, AreFoundInThisProgram) {
