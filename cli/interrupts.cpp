@@ -104,7 +104,7 @@ void Interrupts::restore_in_child() const {
 
 bool Interrupts::wait(double seconds) {
     if (caught_ == 0 && noted != 0) { // between two waits
-        caught_ = noted;
+        caught_ = latest_ = noted;
         return true;
     }
     const double whole = std::floor(seconds);
@@ -120,6 +120,7 @@ bool Interrupts::wait(double seconds) {
     from_terminal_ = info.si_code == SI_KERNEL;
     if (caught_ == 0)
         caught_ = signal;
+    latest_ = signal;
     return true;
 }
 

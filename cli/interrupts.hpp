@@ -26,6 +26,8 @@ class Interrupts {
     bool wait(double seconds);
     // The first that came; 0: none.
     int caught() const;
+    // The last that wait() has told of; 0: none.
+    int latest() const { return latest_; }
     // The last one came from the terminal, which tells all of its foreground processes.
     bool from_terminal() const { return from_terminal_; }
     // Has Ctrl-Z (SIGTSTP) come since the last call? `by_terminal`: the terminal sent it, to all foreground processes.
@@ -48,7 +50,7 @@ class Interrupts {
     sigset_t watched_, outer_;
     struct sigaction outer_child_;
     bool has_handlers_ = false; // release_second() was called last
-    int caught_ = 0;
+    int caught_ = 0, latest_ = 0;
     bool from_terminal_ = false;
     bool stop_came_ = false, stop_by_terminal_ = false;
 };

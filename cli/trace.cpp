@@ -126,23 +126,6 @@ class Folder {
     std::string path_;
 };
 
-// Ctrl-\ is for the program: what is written down when that ends is worth having.
-class Deaf {
-  public:
-    Deaf() {
-        struct sigaction ignore = {};
-        ignore.sa_handler = SIG_IGN;
-        sigaction(SIGQUIT, &ignore, &before_);
-    }
-    ~Deaf() { restore(); }
-    Deaf(const Deaf &) = delete;
-    Deaf &operator=(const Deaf &) = delete;
-    void restore() const { sigaction(SIGQUIT, &before_, nullptr); }
-
-  private:
-    struct sigaction before_;
-};
-
 // What the processes that have a file in the folder have done so far.
 class Watches {
   public:
@@ -196,7 +179,7 @@ std::string read_to_end(int fd) {
 }
 
 // Signals that would end this command are the program's: first what there is so far is read, for that may end it at once. Ctrl-C
-// it has from the terminal already.
+// and Ctrl-\ it has from the terminal already.
 int wait_for(pid_t pid, Watches &watches, Interrupts &interrupts) {
     int status = 0;
     for (double next = seconds_now() + Watches::kPeriod;;) {
@@ -212,14 +195,14 @@ int wait_for(pid_t pid, Watches &watches, Interrupts &interrupts) {
         watches.look();
         next = seconds_now() + Watches::kPeriod;
         if (is_interrupted && !interrupts.from_terminal())
-            kill(pid, interrupts.caught());
+            kill(pid, interrupts.latest());
     }
 }
 
 // The status as from waitpid. Throws Failure where the program cannot be executed. `has_output`: standard output is for the
 // trace.
 int run_program(const std::string &path, const std::vector<std::string> &words, bool has_output,
-                Watches &watches, const Deaf &deaf, Interrupts &interrupts) {
+                Watches &watches, Interrupts &interrupts) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw Failure(kFailed, std::string("cannot create a pipe: ") + std::strerror(errno));
@@ -229,7 +212,6 @@ int run_program(const std::string &path, const std::vector<std::string> &words, 
     if (pid < 0)
         throw Failure(kFailed, std::string("cannot create a process: ") + std::strerror(errno));
     if (pid == 0) {
-        deaf.restore();
         interrupts.restore_in_child();
         be_program(path, words, other_end.get(), has_output);
     }
@@ -313,14 +295,12 @@ void trace(const Options &options, const std::vector<std::string> &words) {
     if (options.events != 0)
         setenv("THRUM_TRACE_EVENTS", std::to_string(options.events).c_str(), 1);
     Watches watches(folder);
-    const Deaf deaf; // before Interrupts, which leaves alone what is ignored
     Interrupts interrupts;
-    const int status =
-        run_program(path, words, options.out == OutputFile::kStandard, watches, deaf, interrupts);
-    deaf.restore();
+    const int status = run_program(path, words, options.out == OutputFile::kStandard, watches, interrupts);
     interrupts.release_second();
     const auto is_ours = [&interrupts, status] { // so this command ends as well
-        return is_from_keyboard(status) || (WIFSIGNALED(status) && WTERMSIG(status) == interrupts.caught());
+        return is_from_keyboard(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == interrupts.caught() ||
+                                                                    WTERMSIG(status) == interrupts.latest()));
     };
     const std::vector<std::string> files = folder.files();
     const std::vector<TraceSection> sections = read_all(files, watches);

@@ -166,9 +166,10 @@ std::string ended_of_stay() {
 
 // What was seen until a signal ended it; the command ends by the signal that it was sent.
 TEST(TraceCommand, WritesWhatWasSeenUntilASignal) {
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
         const std::string out = place().path("ended.json");
-        Running running({place().thrum(), "trace", "-o", out, "--", kTraced, "stay"},
+        Running running({place().thrum(), "trace", "-o", out, "--", "/bin/sh", "-c",
+                         "ulimit -c 0; exec $0 stay", kTraced},
                         with({{"THRUM_WORKERS", "2"}}));
         kill(running.pid(), signal);
         const int status = running.finish();
@@ -178,6 +179,18 @@ TEST(TraceCommand, WritesWhatWasSeenUntilASignal) {
         EXPECT_EQ(check.code(), 0) << check.out << check.err;
         std::filesystem::remove(out);
     }
+}
+
+// The program ignores the first signal: the second one is forwarded as what it is.
+TEST(TraceCommand, ForwardsEachSignalAsItself) {
+    const std::string out = place().path("second.json");
+    Running running(
+        {place().thrum(), "trace", "-o", out, "--", "/bin/sh", "-c", "trap '' INT; exec $0 stay", kTraced});
+    kill(running.pid(), SIGINT);
+    kill(running.pid(), SIGTERM);
+    const int status = running.finish();
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_TRUE(std::filesystem::remove(out));
 }
 
 // The rings are read while their workers write to them, and are overwritten many times meanwhile.
