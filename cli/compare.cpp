@@ -174,7 +174,7 @@ class Comparer {
     void prepare_cache(const Program &program) {
         const Inspection inspection = inspect_program(program.path);
         if (!inspection.refusal.empty())
-            throw Failure(kRefused, inspection.refusal);
+            throw Failure(kRefused, inspection.refusal_and_remedy());
         if (!inspection.exclusive.empty())
             throw Failure(kRefused, program.path + " is built with " + inspection.exclusive +
                                         ", so it runs without the cache and there is nothing to compare");

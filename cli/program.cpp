@@ -154,38 +154,48 @@ bool has_file_capabilities(const std::string &path) {
            data.data[1].permitted != 0;
 }
 
+// Why LD_PRELOAD cannot reach a program, which is its subject, and what to do about it. Empty: it can.
+struct Refusal {
+    std::string why, remedy;
+};
+
+Inspection refuse(const std::string &subject, const Refusal &refusal) {
+    return {subject + " " + refusal.why, refusal.remedy, ""};
+}
+
 // In a program that changes its user, group or capabilities the loader ignores LD_PRELOAD. The
 // kernel's rule is about the real ids: root may run a set-user-ID-root program under thrum.
-std::string secure_mode_refusal(const std::string &path) {
+Refusal secure_mode_refusal(const std::string &path) {
     struct stat status;
     struct statvfs mount;
     if (stat(path.c_str(), &status) != 0)
-        return "";
+        return {};
     if (statvfs(path.c_str(), &mount) == 0 && (mount.f_flag & ST_NOSUID) != 0)
-        return "";
-    const std::string consequence =
-        ", so the loader ignores LD_PRELOAD in it; run it without thrum, or run a plain copy of it";
+        return {};
+    const std::string consequence = ", so the loader ignores LD_PRELOAD in it",
+                      remedy = "run it without thrum, or run a plain copy of it";
     const bool may_change_ids = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
     if (may_change_ids && (status.st_mode & S_ISUID) != 0 && status.st_uid != getuid())
-        return "is set-user-ID (to uid " + std::to_string(status.st_uid) + ")" + consequence;
+        return {"is set-user-ID (to uid " + std::to_string(status.st_uid) + ")" + consequence, remedy};
     constexpr mode_t group = S_ISGID | S_IXGRP; // without S_IXGRP it meant mandatory locking
     if (may_change_ids && (status.st_mode & group) == group && status.st_gid != getgid())
-        return "is set-group-ID (to gid " + std::to_string(status.st_gid) + ")" + consequence;
+        return {"is set-group-ID (to gid " + std::to_string(status.st_gid) + ")" + consequence, remedy};
     if (getuid() != 0 && has_file_capabilities(path))
-        return "has file capabilities" + consequence;
-    return "";
+        return {"has file capabilities" + consequence, remedy};
+    return {};
 }
 
-std::string foreign_refusal(const elf::Identity &identity) {
-    const std::string wanted = elf::machine_name(elf::native_machine());
+Refusal foreign_refusal(const elf::Identity &identity) {
+    const std::string wanted = elf::machine_name(elf::native_machine()), remedy = "run it without thrum";
     if (identity.machine != elf::native_machine() && identity.is_64_bit)
-        return "is built for " + elf::machine_name(identity.machine) + ", but this thrum supports " + wanted +
-               " programs; run it without thrum";
+        return {"is built for " + elf::machine_name(identity.machine) + ", but this thrum supports " +
+                    wanted + " programs",
+                remedy};
     if (!identity.is_64_bit)
-        return "is a 32-bit program (" + elf::machine_name(identity.machine) +
-               "), but this thrum supports 64-bit " + wanted +
-               " programs; build it as 64-bit, or run it without thrum";
-    return "is big-endian, but this thrum supports " + wanted + " programs; run it without thrum";
+        return {"is a 32-bit program (" + elf::machine_name(identity.machine) +
+                    "), but this thrum supports 64-bit " + wanted + " programs",
+                "build it as 64-bit, or " + remedy};
+    return {"is big-endian, but this thrum supports " + wanted + " programs", remedy};
 }
 
 // The loader itself, started as a program ("ld-linux-x86-64.so.2 ./prog"), has no interpreter and yet
@@ -194,14 +204,15 @@ bool is_glibc_loader(const elf::Image &image) {
     return starts_with(image.soname(), "ld-linux");
 }
 
-std::string loader_refusal(const elf::Image &image, const std::string &loader) {
+Refusal loader_refusal(const elf::Image &image, const std::string &loader) {
     if (loader.empty() && !is_glibc_loader(image))
-        return "is statically linked, so LD_PRELOAD cannot reach it; link it dynamically, or run it "
-               "without thrum";
+        return {"is statically linked, so LD_PRELOAD cannot reach it",
+                "link it dynamically, or run it without thrum"};
     if (starts_with(file_name(loader), "ld-musl"))
-        return "is linked against musl (its loader is " + loader +
-               "), but the cache is for glibc; build it against glibc, or run it without thrum";
-    return "";
+        return {"is linked against musl (its loader is " + loader +
+                    "), but the libraries of thrum are for glibc",
+                "build it against glibc, or run it without thrum"};
+    return {};
 }
 
 // --- sanitizers ------------------------------------------------------------------------------------
@@ -249,28 +260,24 @@ std::string exclusive_part(const elf::Image &image) {
 // `subject` is what the lines call it: its path, or "the interpreter X of Y".
 Inspection inspect_elf(const elf::Identity &identity, int fd, const std::string &path,
                        const std::string &subject) {
-    const auto refuse = [&subject](const std::string &why) { return Inspection{subject + " " + why, ""}; };
     if (!identity.is_native())
-        return refuse(foreign_refusal(identity));
+        return refuse(subject, foreign_refusal(identity));
     const auto image = elf::Image::from_file(fd);
     if (!image)
         return {};
     const std::string loader = image->interpreter();
-    const std::string no_preload = loader_refusal(*image, loader);
-    if (!no_preload.empty())
-        return refuse(no_preload);
-    const std::string secure = secure_mode_refusal(path);
-    if (!secure.empty())
-        return refuse(secure);
+    for (const Refusal &refusal : {loader_refusal(*image, loader), secure_mode_refusal(path)})
+        if (!refusal.why.empty())
+            return refuse(subject, refusal);
     if (!loader.empty() && access(loader.c_str(), F_OK) != 0)
         throw Failure(kNotFound, subject + ": its loader " + loader + " does not exist");
-    return {"", exclusive_part(*image)};
+    return {"", "", exclusive_part(*image)};
 }
 
 // A program may be executable and yet not readable, as some set-user-ID ones are.
 Inspection inspect_unreadable(const std::string &path, const std::string &subject) {
-    const std::string secure = secure_mode_refusal(path);
-    return {secure.empty() ? secure : subject + " " + secure, ""};
+    const Refusal secure = secure_mode_refusal(path);
+    return secure.why.empty() ? Inspection{} : refuse(subject, secure);
 }
 
 std::string interpreter_of(const std::string &interpreter, const std::string &script) {

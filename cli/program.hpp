@@ -16,7 +16,9 @@ namespace thrum {
 std::string find_program(const std::string &name);
 
 struct Inspection {
-    std::string refusal; // why LD_PRELOAD cannot reach it, as one line; empty: it can
+    std::string refusal; // why LD_PRELOAD cannot reach it, in one line; empty: it can
+    std::string remedy;  // what to do about it, where it was to run with the cache
+    std::string refusal_and_remedy() const { return refusal + "; " + remedy; }
     // What it is built with that wants the thread functions for itself, as "AddressSanitizer (libasan.so.8)":
     // it runs, but without the cache. Empty: nothing.
     std::string exclusive;

@@ -130,7 +130,7 @@ void run(const std::vector<std::string> &words, bool argobots) {
     const std::string path = find_program(words.front());
     const Inspection inspection = inspect_program(path);
     if (!inspection.refusal.empty() && !is_skipped("preload"))
-        throw Failure(kRefused, inspection.refusal);
+        throw Failure(kRefused, inspection.refusal_and_remedy());
     if (argobots)
         run_argobots(path, words);
     const std::string library = find_library();

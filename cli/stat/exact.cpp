@@ -247,7 +247,7 @@ std::unique_ptr<ExactLayer> make_exact(const std::string &program) {
         throw Failure(kRefused,
                       geteuid() == 0
                           ? refusal + ". Counting its waits as root is not possible either: " + why_not
-                          : refusal);
+                          : refusal + "; leave out --exact, or run it as root");
     return std::make_unique<Traced>(refusal);
 }
 

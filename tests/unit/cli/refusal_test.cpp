@@ -68,7 +68,7 @@ std::string static_line(const std::string &subject) {
 
 std::string musl_line(const std::string &subject, const std::string &loader) {
     return subject + " is linked against musl (its loader is " + loader +
-           "), but the cache is for glibc; build it against glibc, or run it without thrum";
+           "), but the libraries of thrum are for glibc; build it against glibc, or run it without thrum";
 }
 
 // The probe's bytes with its ELF header and program headers changed.

@@ -506,6 +506,7 @@ void expect_no_profile(const std::string &program, const std::string &why) {
                 why + "' in line] != []"),
         "True")
         << json_value(ended.out, "d['warnings']");
+    EXPECT_EQ(ended.out.find("without thrum"), std::string::npos) << "the report is there";
 }
 
 #ifdef CLI_STATIC_PROGRAM
@@ -545,6 +546,8 @@ void expect_refusal(const std::string &program, const std::string &why) {
         EXPECT_EQ(ended.code(), 125) << ended.err;
         EXPECT_EQ(ended.out, "");
         EXPECT_EQ(ended.err.find("thrum stat: " + program + " " + why), 0U) << ended.err;
+        EXPECT_NE(ended.err.find("; leave out --exact, or run it as root\n"), std::string::npos) << ended.err;
+        EXPECT_EQ(ended.err.find("without thrum"), std::string::npos) << ended.err;
         EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
     }
 }
