@@ -141,29 +141,35 @@ Change change_of(const Interval &ratio) {
                                                                            : Change::kUnknown;
 }
 
-std::string changed_line(Change change, const Interval &ratio, const char *as_much, const char *when) {
+// What is measured in bytes, and what is counted.
+struct Amount {
+    const char *much, *less;
+};
+
+std::string changed_line(Change change, const Interval &ratio, const Amount &amount, const char *when) {
     if (change == Change::kLess)
-        return times(ratio.median) + " less " + when + " (" + range(ratio.low, ratio.high) + ")";
-    return times(1 / ratio.median) + " as " + as_much + " " + when + " (" +
+        return times(ratio.median) + " " + amount.less + " " + when + " (" + range(ratio.low, ratio.high) +
+               ")";
+    return times(1 / ratio.median) + " as " + amount.much + " " + when + " (" +
            range(1 / ratio.high, 1 / ratio.low) + ")";
 }
 
-// `what`: "memory"; `as_much`: "much". Nothing where no run was looked at.
-std::string judge_footprint(const Summary &summary, const char *what, const char *as_much, const Row &peak,
+// `what`: "memory". Nothing where no run was looked at.
+std::string judge_footprint(const Summary &summary, const char *what, const Amount &amount, const Row &peak,
                             const Row &mean) {
     if (peak.ratio.count == 0 && mean.ratio.count == 0)
         return "";
     const std::string begin = std::string(what) + ": ", has = begin + of_b(summary, "has");
     const Change at_peak = change_of(peak.ratio), in_mean = change_of(mean.ratio);
     if (at_peak == Change::kMore || at_peak == Change::kLess)
-        return has + changed_line(at_peak, peak.ratio, as_much, "at the peak");
+        return has + changed_line(at_peak, peak.ratio, amount, "at the peak");
     if (in_mean == Change::kMore || in_mean == Change::kLess)
-        return has + changed_line(in_mean, mean.ratio, as_much, "in the mean");
+        return has + changed_line(in_mean, mean.ratio, amount, "in the mean");
     if (at_peak == Change::kAlike && (in_mean == Change::kAlike || mean.ratio.count == 0))
         return begin + "no difference";
     const Interval &ratio = at_peak == Change::kUnknown && peak.ratio.count != 0 ? peak.ratio : mean.ratio;
     const std::string range =
-        of_b(summary, "has") + ends_of(1 / ratio.high, 1 / ratio.low) + " as " + as_much;
+        of_b(summary, "has") + ends_of(1 / ratio.high, 1 / ratio.low) + " as " + amount.much;
     if (ratio.count < kFewest) // of more pairs, in which a run was too short to be looked at
         return begin + "inconclusive: known of " + counted(static_cast<double>(ratio.count), "pair") +
                " of runs, and it takes " + std::to_string(kFewest) + " to tell (so far " + range + ")";
@@ -208,8 +214,10 @@ std::string times(double ratio) {
 Verdict judge(const Summary &summary, const Load &load, unsigned processors) {
     Verdict verdict = judge_wall(summary, load, processors);
     if (verdict.kind != Verdict::kNone) {
-        verdict.memory = judge_footprint(summary, "memory", "much", summary.peak_memory, summary.mean_memory);
-        verdict.tasks = judge_footprint(summary, "tasks", "many", summary.peak_tasks, summary.mean_tasks);
+        verdict.memory =
+            judge_footprint(summary, "memory", {"much", "less"}, summary.peak_memory, summary.mean_memory);
+        verdict.tasks =
+            judge_footprint(summary, "tasks", {"many", "fewer"}, summary.peak_tasks, summary.mean_tasks);
     }
     note_cpu(summary, verdict);
     const bool said = verdict.line.find("the machine was busy") != std::string::npos;

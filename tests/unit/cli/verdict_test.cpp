@@ -279,6 +279,7 @@ TEST(Verdict, MemoryAndTasksHaveALineEach) {
     EXPECT_EQ(verdict.tasks, "tasks: 4.0x as many in the mean (4.0x to 4.0x)");
     verdict = judged(with_footprint(0.5, 1));
     EXPECT_EQ(verdict.memory, "memory: 2.0x less in the mean (2.0x to 2.0x)");
+    EXPECT_EQ(judged(with_footprint(1, 0.5)).tasks, "tasks: 2.0x fewer in the mean (2.0x to 2.0x)");
     EXPECT_EQ(judged(pairs(around(1, 0.01))).memory, "") << "no run was looked at";
 
     std::vector<Pair> list = with_footprint(1, 1);
