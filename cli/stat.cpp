@@ -43,7 +43,7 @@ void check_process_options(const Options &options) {
     if (!options.sweep.empty() || options.telling.any() || options.runs || options.exact || options.rate ||
         options.show_output || !options.input.empty() || options.time_limit > 0)
         throw Failure(kUsage, "-p observes a running process; it combines only with --seconds, --json, "
-                              "--html, --trace, --folded, -o, --no-profile and --no-follow");
+                              "--html, --trace, --folded, -o, --locks, --no-profile and --no-follow");
 }
 
 void check_affinity(const Options &options, unsigned processors) {

@@ -39,7 +39,7 @@ struct Wrong {
 };
 
 const std::string kPidOnly = "thrum stat: -p observes a running process; it combines only with --seconds, "
-                             "--json, --html, --trace, --folded, -o, --no-profile and --no-follow";
+                             "--json, --html, --trace, --folded, -o, --locks, --no-profile and --no-follow";
 const std::string kTold = "thrum stat: --sweep needs a way to tell the program the number of threads: write "
                           "{} in its arguments, or give --threads-env NAME or --by-affinity";
 
