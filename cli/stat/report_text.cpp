@@ -278,10 +278,10 @@ std::string others_text(const Report &report, const Facts &facts) {
     double all = 0;
     for (const Site &site : report.others)
         all += site.seconds;
-    std::string text = "\nWHERE threads waited (for no known lock";
+    std::string title = "WHERE threads waited (for no known lock";
     if (const std::uint64_t samples = samples_of(report.others); samples > 0)
-        text += "; " + counted(static_cast<double>(samples), "sample");
-    text += ")\n";
+        title += "; " + counted(static_cast<double>(samples), "sample");
+    std::string text = "\n" + wrapped(title + ")", "  ");
     for (std::size_t i = 0; i < std::min(kSites, report.others.size()); i++) {
         const Site &site = report.others[i];
         const std::string what = std::string(name_of(site.doing)) + ": ";

@@ -190,8 +190,9 @@ TEST(StatTerminal, ReportsFitTheTerminal) {
                            "/bin/true",     "and so on"};
     const Words sweep = thrum_stat({"--sweep", "1,2", "-n", "2", "--", "/bin/true", "{}"});
     const Words one = thrum_stat({"--timeout", "0.5", "--", CLI_SAMPLED_O2, "mutex"});
+    const Words idle = thrum_stat({"--", "/bin/sleep", "0.3"}); // where it waits
     for (const unsigned short columns : {40, 60, 80, 150})
-        for (const Words &words : {compare, refused, sweep, one}) {
+        for (const Words &words : {compare, refused, sweep, one, idle}) {
             const Ended ended = Session(words, terminal(), columns).finish();
             std::istringstream lines(ended.out);
             for (std::string line; std::getline(lines, line);) {
