@@ -258,12 +258,12 @@ requires(sizeof...(Waitables) > 0) auto awaiting_any_for(const std::chrono::dura
     return detail::awaiting_any_of<std::remove_reference_t<Waitables>...>(detail::deadline_after(span),
                                                                           objects...);
 }
-template <class Duration, waitable... Waitables>
+template <class Clock, class Duration, waitable... Waitables>
 requires(sizeof...(Waitables) >
-         0) auto awaiting_any_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &end,
+         0) auto awaiting_any_until(const std::chrono::time_point<Clock, Duration> &end,
                                     Waitables &&...objects) {
-    return detail::awaiting_any_of<std::remove_reference_t<Waitables>...>(
-        detail::nanoseconds_of(end.time_since_epoch()), objects...);
+    return detail::awaiting_any_of<std::remove_reference_t<Waitables>...>(detail::deadline_at(end),
+                                                                          objects...);
 }
 
 /* For co_await: locks the mutex, and gives a std::unique_lock for it. */
@@ -308,9 +308,9 @@ class [[nodiscard]] sleeping_for {
 
 class [[nodiscard]] sleeping_until {
   public:
-    template <class Duration>
-    explicit sleeping_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &end)
-        : end_(detail::nanoseconds_of(end.time_since_epoch())) {}
+    template <class Clock, class Duration>
+    explicit sleeping_until(const std::chrono::time_point<Clock, Duration> &end)
+        : end_(detail::deadline_at(end)) {}
     auto operator co_await() const noexcept { return detail::sleep_awaiter(end_); }
 
   private:

@@ -42,9 +42,6 @@ namespace thrum {
 using std::cv_status;
 
 class condition_variable {
-    template <class Duration>
-    using steady_time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
-
   public:
     using native_handle_type = thrum_cond_t *;
 
@@ -150,22 +147,21 @@ class condition_variable {
         return awaiter<bool, detail::cond_waits>(lock, detail::deadline_after(span), std::move(is_true),
                                                  stop);
     }
-    template <unsigned Kind, class Duration>
-    auto waiting_until(std::unique_lock<basic_mutex<Kind>> &lock, const steady_time<Duration> &end) {
-        return awaiter<std::cv_status, detail::cond_waits_on>(
-            lock, detail::nanoseconds_of(end.time_since_epoch()), detail::any_signal());
+    template <unsigned Kind, class Clock, class Duration>
+    auto waiting_until(std::unique_lock<basic_mutex<Kind>> &lock,
+                       const std::chrono::time_point<Clock, Duration> &end) {
+        return awaiter<std::cv_status, detail::cond_waits_on>(lock, detail::deadline_at(end),
+                                                              detail::any_signal());
     }
-    template <unsigned Kind, class Duration, class Predicate>
-    auto waiting_until(std::unique_lock<basic_mutex<Kind>> &lock, const steady_time<Duration> &end,
-                       Predicate is_true) {
-        return awaiter<bool, detail::cond_waits_on>(lock, detail::nanoseconds_of(end.time_since_epoch()),
-                                                    std::move(is_true));
+    template <unsigned Kind, class Clock, class Duration, class Predicate>
+    auto waiting_until(std::unique_lock<basic_mutex<Kind>> &lock,
+                       const std::chrono::time_point<Clock, Duration> &end, Predicate is_true) {
+        return awaiter<bool, detail::cond_waits_on>(lock, detail::deadline_at(end), std::move(is_true));
     }
-    template <unsigned Kind, class Duration, class Predicate>
+    template <unsigned Kind, class Clock, class Duration, class Predicate>
     auto waiting_until(std::unique_lock<basic_mutex<Kind>> &lock, const std::stop_token &stop,
-                       const steady_time<Duration> &end, Predicate is_true) {
-        return awaiter<bool, detail::cond_waits>(lock, detail::nanoseconds_of(end.time_since_epoch()),
-                                                 std::move(is_true), stop);
+                       const std::chrono::time_point<Clock, Duration> &end, Predicate is_true) {
+        return awaiter<bool, detail::cond_waits>(lock, detail::deadline_at(end), std::move(is_true), stop);
     }
 
     native_handle_type native_handle() noexcept { return &native_; }

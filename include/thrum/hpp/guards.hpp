@@ -159,9 +159,9 @@ template <class Rep, class Period, class F>
 auto blocking_for(const std::chrono::duration<Rep, Period> &span, F &&f) {
     return detail::blocking_by(detail::deadline_after(span), std::forward<F>(f));
 }
-template <class Duration, class F>
-auto blocking_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &deadline, F &&f) {
-    return detail::blocking_by(detail::nanoseconds_of(deadline.time_since_epoch()), std::forward<F>(f));
+template <class Clock, class Duration, class F>
+auto blocking_until(const std::chrono::time_point<Clock, Duration> &deadline, F &&f) {
+    return detail::blocking_by(detail::deadline_at(deadline), std::forward<F>(f));
 }
 
 /* thrum_call_at: f() is called once, by a tasklet, so it must neither wait nor throw. The destructor cancels the call, or waits
@@ -173,10 +173,9 @@ class scheduled_call {
     scheduled_call(const std::chrono::duration<Rep, Period> &span, F f) : work_(std::move(f)) {
         start(detail::deadline_after(span));
     }
-    template <class Duration>
-    scheduled_call(const std::chrono::time_point<std::chrono::steady_clock, Duration> &moment, F f)
-        : work_(std::move(f)) {
-        start(detail::nanoseconds_of(moment.time_since_epoch()));
+    template <class Clock, class Duration>
+    scheduled_call(const std::chrono::time_point<Clock, Duration> &moment, F f) : work_(std::move(f)) {
+        start(detail::deadline_at(moment));
     }
     scheduled_call(const scheduled_call &) = delete;
     ~scheduled_call() {

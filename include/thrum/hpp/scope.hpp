@@ -46,9 +46,9 @@ class scope {
     explicit scope(const std::chrono::duration<Rep, Period> &span) {
         begin(detail::deadline_after(span));
     }
-    template <class Duration>
-    explicit scope(const std::chrono::time_point<std::chrono::steady_clock, Duration> &deadline) {
-        begin(detail::nanoseconds_of(deadline.time_since_epoch()));
+    template <class Clock, class Duration>
+    explicit scope(const std::chrono::time_point<Clock, Duration> &deadline) {
+        begin(detail::deadline_at(deadline));
     }
     scope(const scope &) = delete;
     /* An automatic variable: it ends with its block. */

@@ -475,6 +475,44 @@ thrum::task<int> sleep_twice() {
     co_return 1;
 }
 
+using Other = std::chrono::system_clock;
+
+thrum::task<int> until_by_another_clock(Ready<thrum::mutex> &all) {
+    const auto never = [] { return false; };
+    const auto end = Other::now() + 2ms;
+    co_await thrum::sleeping_until(end);
+    EXPECT_GE(Other::now() + 1ms, end) << "it may have been set back a little";
+    co_await thrum::sleeping_until(Other::time_point::min());
+    const thrum::event unset;
+    EXPECT_FALSE(co_await thrum::awaiting_any_until(Other::now() + 1ms, unset));
+    std::unique_lock lock = co_await thrum::locking(all.mutex);
+    EXPECT_EQ(co_await all.never.waiting_until(lock, Other::now() + 1ms), std::cv_status::timeout);
+    EXPECT_FALSE(co_await all.never.waiting_until(lock, Other::time_point::min(), never));
+    EXPECT_FALSE(co_await all.never.waiting_until(lock, std::stop_token(), Other::now() + 1ms, never));
+    co_return 1;
+}
+
+// Also what is not awaited.
+TEST_P(HppAwaits, UntilByAnotherClock) {
+    everywhere([] {
+        Ready<thrum::mutex> all;
+        EXPECT_EQ(thrum::async(until_by_another_clock(all)).get(), 1);
+        thrum::scope endless(Other::time_point::max());
+        endless.run([] {});
+        endless.join();
+        const auto end_in_time = [] {
+            thrum::scope ended(Other::now() + 1ms);
+            ended.run([] { thrum::this_thread::sleep_for(1h); });
+            ended.join();
+        };
+        EXPECT_THROW(end_in_time(), std::system_error);
+        thrum::event called;
+        const thrum::scheduled_call call(Other::now() + 1ms, [&called] { called.set(); });
+        called.wait();
+        EXPECT_EQ(thrum::blocking_until(Other::now() + 1h, [] { return 7; }), 7);
+    });
+}
+
 TEST_P(HppAwaits, Sleep) {
     everywhere([] {
         std::vector<thrum::future<int>> sleepers;

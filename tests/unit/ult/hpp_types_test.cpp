@@ -498,6 +498,16 @@ void waits_until(const Moment &moment) {
     any.wait_until(lock, std::stop_token(), moment, [] { return true; });
     thrum::this_thread::sleep_until(moment);
     thrum::this_thread::sleep_until(std::stop_token(), moment);
+    const thrum::scope scope(moment);
+    const thrum::scheduled_call call(moment, [] {});
+    thrum::blocking_until(moment, [] {});
+    static_cast<void>(thrum::sleeping_until(moment));
+    static_cast<void>(thrum::awaiting_any_until(moment, event, latch));
+    thrum::mutex awaited;
+    std::unique_lock held(awaited);
+    static_cast<void>(condition.waiting_until(held, moment));
+    static_cast<void>(condition.waiting_until(held, moment, [] { return true; }));
+    static_cast<void>(condition.waiting_until(held, std::stop_token(), moment, [] { return true; }));
 }
 
 [[maybe_unused]] void times() {

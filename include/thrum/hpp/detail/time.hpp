@@ -133,12 +133,21 @@ std::uint64_t nanoseconds_until(const std::chrono::time_point<Clock, Duration> &
     }
 }
 
+/* For what cannot read the clock again: a clock other than the steady one counts by what it says now. */
+template <class Clock, class Duration>
+std::uint64_t deadline_at(const std::chrono::time_point<Clock, Duration> &end) {
+    if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>)
+        return detail::nanoseconds_of(end.time_since_epoch()); /* CLOCK_MONOTONIC, as thrum_now */
+    const std::uint64_t left = detail::nanoseconds_until(end);
+    return left != 0 ? detail::deadline_in(left) : 0;
+}
+
 /* Calls wait(deadline), which returns an error number, with `end` as a deadline. A clock other than the steady one may be
  * set during the wait: it is read again at the deadline. */
 template <class Clock, class Duration, class Wait>
 int wait_until(const std::chrono::time_point<Clock, Duration> &end, Wait wait) {
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
-        return wait(detail::nanoseconds_of(end.time_since_epoch())); /* CLOCK_MONOTONIC, as thrum_now */
+        return wait(detail::deadline_at(end));
     } else {
         int error;
         std::uint64_t left = detail::nanoseconds_until(end);
