@@ -26,12 +26,6 @@ class Core : public Alone {
     }
 };
 
-std::size_t resident_bytes() {
-    std::size_t all = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 } // namespace
 
 TEST_F(Core, ThreadsRunBesideABusyStream) {
@@ -138,6 +132,12 @@ TEST_F(Core, ThePrimaryJoinsOnAStreamThatIsIdle) {
 }
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+
+static std::size_t resident_bytes() {
+    std::size_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
 
 // Each has a guard; what they took is given back while the stream has others to run.
 TEST_F(Core, AHundredThousandThreadsLeaveNothing) {
