@@ -97,6 +97,13 @@ static inline void expect_threads_at_most(int most) {
     CHECK(kernel_threads() <= most, "%d kernel threads, expected at most %d", kernel_threads(), most);
 }
 
+// Joining returns a moment before the kernel has let go of a thread: a call that wants a process of one thread would find it.
+// Under the cache it may be idle instead, which is for the cache to see to.
+static inline void wait_until_gone(pid_t tid) {
+    for (int i = 0; i < 5000 && !under_thrum() && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
+        sleep_ms(1);
+}
+
 static inline void *meet(void *barrier) {
     pthread_barrier_wait((pthread_barrier_t *)barrier);
     return NULL;

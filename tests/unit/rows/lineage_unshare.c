@@ -125,8 +125,14 @@ static void try_alone(void) {
     if (error)
         CANNOT("not even in a process of one thread: %s", strerror(error));
 }
-static void *wait_for_flag(void *flag) {
-    await_flag(flag);
+struct waiter {
+    int flag;
+    pid_t tid;
+};
+static void *wait_for_flag(void *argument) {
+    struct waiter *waiter = argument;
+    waiter->tid = kernel_tid();
+    await_flag(&waiter->flag);
     return NULL;
 }
 
@@ -136,13 +142,13 @@ static void needs_one_thread(int (*call)(void)) {
     warm_threads(LINEAGE_IDLE);
 
     // With another thread running it fails, as ever.
-    int flag = 0;
+    struct waiter waiter = {0, 0};
     pthread_t other;
-    CHECK_OK(pthread_create(&other, NULL, wait_for_flag, &flag));
+    CHECK_OK(pthread_create(&other, NULL, wait_for_flag, &waiter));
     CHECK_EQ(call(), EINVAL);
-    set_flag(&flag);
+    set_flag(&waiter.flag);
     CHECK_OK(pthread_join(other, NULL));
-    sleep_ms(30); // joining returns a moment before the kernel has let go of a thread, without thrum too
+    wait_until_gone(waiter.tid);
 
     CHECK_EQ(call(), 0);
     warm_threads(LINEAGE_IDLE);
