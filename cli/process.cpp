@@ -124,8 +124,20 @@ void check_has_program(pid_t pid) {
                       process + " has ended; its parent, process " + parent + ", has not waited for it yet");
 }
 
+std::optional<std::string> read_maps(pid_t pid) {
+    auto text = read_all(proc_path(pid, "maps"));
+    if (!text || !text->empty())
+        return text;
+    std::error_code error;
+    std::filesystem::directory_iterator task(proc_path(pid, "task"), error);
+    for (; !error && task != std::filesystem::directory_iterator(); task.increment(error))
+        if (auto its = read_all(task->path().string() + "/maps"); its && !its->empty())
+            return its;
+    return text;
+}
+
 std::string maps(pid_t pid) {
-    const auto text = read_all(proc_path(pid, "maps"));
+    const auto text = read_maps(pid);
     if (!text)
         throw unreadable(pid, errno);
     return *text;

@@ -44,7 +44,10 @@ std::string name(pid_t pid);
 // Throws Failure where it is one of the kernel's own, or has ended and waits for its parent: there is no program in it.
 void check_has_program(pid_t pid);
 
-// The text of its maps file; throws Failure where it cannot be read.
+// The text of its maps file, or nothing and errno. That file is empty where the first thread has ended while others run: then
+// one of theirs.
+std::optional<std::string> read_maps(pid_t pid);
+// The same; throws Failure where it cannot be read.
 std::string maps(pid_t pid);
 
 // kernel.yama.ptrace_scope; 0 where the kernel has none.

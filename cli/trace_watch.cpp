@@ -152,7 +152,7 @@ void TraceWatch::drop_overwritten(const struct inspect_ring &after) {
 void TraceWatch::look_at_maps() {
     if (!maps_.empty() && end_.ns - maps_at_ < kMapsLater)
         return;
-    if (auto text = process::read_all("/proc/" + std::to_string(pid_) + "/maps"); text && !text->empty())
+    if (auto text = process::read_maps(pid_); text && !text->empty())
         maps_ = std::move(*text);
     maps_at_ = end_.ns;
 }

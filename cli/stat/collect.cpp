@@ -38,7 +38,7 @@ void MapReader::poll(double now) {
     if (now < next_ || pid_ == 0)
         return;
     const double begin = thread_cpu_time();
-    const auto text = process::read_all("/proc/" + std::to_string(pid_) + "/maps");
+    const auto text = process::read_maps(pid_);
     if (text && !text->empty())
         take(*text);
     const double cost = thread_cpu_time() - begin;

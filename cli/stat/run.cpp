@@ -35,7 +35,6 @@ namespace {
 
 constexpr double kSweep = 0.01;  // seconds between two polls of the layers
 constexpr double kLook = 0.1;    // and between two looks at the threads
-constexpr double kBudget = 1e-3; // of CPU time, for one look
 constexpr double kBeside = 3e-3; // of one CPU, for all looks, where layers look as well
 constexpr double kPart = 0.01;   // of one CPU, for the threads' context switches, with -p
 constexpr double kTick = 0.5;
@@ -430,7 +429,7 @@ void leave_out_cpu(double seconds, Measured &measured) {
 
 // --- threads -------------------------------------------------------------------------------------------
 
-// In small parts, for more may take all the time that there is.
+// In small parts, for more may take all the time that there is. The first thread is always looked at.
 void ThreadWatch::look() {
     constexpr std::size_t kIds = 1024;
     const double begin = thread_cpu_time();
@@ -442,9 +441,9 @@ void ThreadWatch::look() {
     most_ = std::max(most_, static_cast<unsigned>(*count));
     while (read_ids(tasks.get(), part_, kIds))
         for (const pid_t id : part_) {
-            if (thread_cpu_time() - begin > kBudget)
-                return;
             look_at(folder, id);
+            if (thread_cpu_time() - begin > budget_)
+                return;
         }
 }
 

@@ -63,11 +63,11 @@ struct Measured {
 void leave_out_cpu(double seconds, Measured &measured);
 
 // A process's threads as /proc shows them, looked at ten times a second at most and once more when it has ended, for a
-// millisecond at most: of more threads than that allows for, those that come first in /proc are looked at. What becomes of
-// one after the last look is missed, so the sum is a lower bound.
+// millisecond of CPU time: of more threads than that allows for, those that come first in /proc are looked at, and always one.
+// What becomes of one after the last look is missed, so the sum is a lower bound.
 class ThreadWatch {
   public:
-    explicit ThreadWatch(pid_t pid) : pid_(pid) {}
+    explicit ThreadWatch(pid_t pid, double budget = 1e-3) : pid_(pid), budget_(budget) {}
     void look();
     unsigned most() const { return most_; }
     double run_delay() const;  // seconds, since the first look, of all
@@ -77,6 +77,7 @@ class ThreadWatch {
     void look_at(const std::string &folder, pid_t thread);
 
     pid_t pid_;
+    double budget_; // seconds of CPU time, for one look
     unsigned most_ = 0;
     std::vector<pid_t> part_;
     std::map<pid_t, std::uint64_t> delay_ns_, before_ns_;

@@ -225,7 +225,7 @@ void Sampler::State::begin_program(double now) {
 
 void Sampler::State::load_maps(double now) {
     const double begin = thread_cpu_time();
-    auto text = process::read_all(living + "/maps");
+    auto text = process::read_maps(pid);
     maps_at = now;
     saw_unknown = false;
     if (!text || text->empty())

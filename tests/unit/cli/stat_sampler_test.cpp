@@ -28,6 +28,7 @@
 #include "place.hpp"
 #include "process.hpp"
 #include "spawn.hpp"
+#include "stat/collect.hpp"
 #include "stat/examination.hpp"
 #include "stat/host.hpp"
 #include "stat/instructions.hpp"
@@ -923,6 +924,90 @@ TEST(Sampler, Attach) {
     add_samples(report, sampler, wall);
     EXPECT_FALSE(report.waits.empty() && report.others.empty());
     EXPECT_EQ(report.threads_created, 0U) << "they were there before";
+}
+
+// One byte at a time from one process to another.
+class Pipe {
+  public:
+    Pipe() { EXPECT_EQ(pipe2(ends_, O_CLOEXEC), 0); }
+    Pipe(const Pipe &) = delete;
+    Pipe &operator=(const Pipe &) = delete;
+    ~Pipe() {
+        close(ends_[0]);
+        close(ends_[1]);
+    }
+    bool give() const { return write(ends_[1], "!", 1) == 1; }
+    bool take() const {
+        char byte;
+        return read(ends_[0], &byte, 1) == 1;
+    }
+
+  private:
+    int ends_[2] = {-1, -1};
+};
+
+// A process of two threads: the first one ends when it is told to, and then the other maps a program.
+struct Headless {
+    Headless() : pid(fork()) {
+        if (pid == 0)
+            run();
+    }
+    Headless(const Headless &) = delete;
+    Headless &operator=(const Headless &) = delete;
+    ~Headless() {
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+    }
+    [[noreturn]] void run() const {
+        pthread_t other;
+        pthread_create(&other, nullptr, map_program, const_cast<Headless *>(this));
+        end_first.take();
+        syscall(SYS_exit, 0);
+        _exit(1);
+    }
+    static void *map_program(void *at) {
+        const auto &self = *static_cast<const Headless *>(at);
+        const int program = open(CLI_WATCHED, O_RDONLY | O_CLOEXEC);
+        if (self.map.take() &&
+            mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, program, 0) != MAP_FAILED)
+            self.mapped.give();
+        pause();
+        return nullptr;
+    }
+    void behead() const {
+        end_first.give();
+        for (int i = 0; i < 5000 && !maps_of_first().empty(); i++)
+            usleep(1000);
+        ASSERT_EQ(maps_of_first(), "");
+        map.give();
+        ASSERT_TRUE(mapped.take());
+    }
+    std::string maps_of_first() const { return read_file("/proc/" + std::to_string(pid) + "/maps"); }
+
+    Pipe end_first, map, mapped;
+    pid_t pid;
+};
+
+// Its first thread's file of mappings is empty from then on.
+TEST(Sampler, MapsOfAProcessWhoseFirstThreadEndsMeanwhile) {
+    const Headless process;
+    Sampler sampler(200, 0.5);
+    sampler.attach(process.pid);
+    ASSERT_FALSE(sampler.observed.maps.empty());
+    const std::string before = sampler.observed.maps.back().text;
+    EXPECT_EQ(before.find(CLI_WATCHED), std::string::npos);
+    process.behead();
+    for (int second = 1; second < 5; second++)
+        sampler.poll(second);
+    EXPECT_NE(sampler.observed.maps.back().text.find(CLI_WATCHED), std::string::npos);
+
+    std::vector<Maps> maps;
+    MapReader reader(maps, true);
+    reader.begin(process.pid);
+    reader.poll(1);
+    ASSERT_EQ(maps.size(), 1U);
+    EXPECT_NE(maps.back().text.find(CLI_WATCHED), std::string::npos);
+    EXPECT_NE(thrum::process::maps(process.pid).find(CLI_WATCHED), std::string::npos);
 }
 
 // A thread's times are in the second of two files: if only the first one could be read, as of a thread that ends in
