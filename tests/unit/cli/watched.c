@@ -27,7 +27,7 @@
 
 #include "../../keep.h"
 
-enum { MOST_THREADS = 64, ROUNDS_AFTER = 20, PATIENCE = 100 };
+enum { MOST_THREADS = 64, ROUNDS_AFTER = 5, PATIENCE = 100 };
 
 static pthread_mutex_t pot_lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile uint64_t pot;
@@ -52,7 +52,7 @@ static uint64_t chew(uint64_t state, long steps) {
 static KEEP void put(uint64_t amount) {
     pthread_mutex_lock(&pot_lock); /* HERE put */
     pot = chew(pot + amount, 150000);
-    usleep(1000); /* HERE asleep */
+    usleep(is_endless ? 10000 : 1000); /* HERE asleep */
     pthread_mutex_unlock(&pot_lock);
 }
 
