@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tools/text.hpp"
+
 namespace thrum {
 
 namespace {
@@ -32,10 +34,6 @@ std::size_t closing(const std::string &name, std::size_t at) {
 
 bool has_at(const std::string &text, std::size_t at, const char *piece) {
     return text.compare(at, std::strlen(piece), piece) == 0;
-}
-
-bool ends_with(const std::string &text, const std::string &end) {
-    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 // Is what follows the parameters no part of the name: nothing, a qualifier, or a compiler's remark?
@@ -131,7 +129,7 @@ std::string callable_of(const std::string &function) {
            !(name = first_argument(name)).empty() && !is_digit(name[0]))
         callable = name;
     const std::string constant = " const";
-    if (ends_with(callable, constant))
+    if (ends_with(callable, constant.c_str()))
         callable.resize(callable.size() - constant.size());
     return has_at(callable, 0, "thrum::detail::") ? "" : callable; // ours, too
 }

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "stat/alone.hpp"
@@ -33,10 +31,6 @@ constexpr double kMostWork = 0.5; // of CPU time: by processes that the program 
 constexpr double kForLocks = 0.3; // of active time without waits for messages, and for CPUs
 constexpr double kNoticed = 0.1;  // threads waiting for a lock on average, in a program that is not idle
 
-bool ends_with(const std::string &text, const std::string &end) {
-    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // --- stacks -------------------------------------------------------------------------------------------
 
 // The library's function that the program calls, if that one has a hidden lock: in a stack, the one that is nearest
@@ -51,18 +45,6 @@ const Frame *hidden_frame(const std::vector<Frame> &stack) {
             found = &frame;
         else if (queues_task(frame))
             found = nullptr;
-    }
-    return found;
-}
-
-// The outermost function of the libraries below the program's code.
-const Frame *called_frame(const std::vector<Frame> &stack, bool (*passes_on)(const Frame &) = nullptr) {
-    const Frame *found = nullptr;
-    for (const Frame &frame : stack) {
-        if (frame.is_user)
-            break;
-        if (!frame.function.empty() && (passes_on == nullptr || !passes_on(frame)))
-            found = &frame;
     }
     return found;
 }
@@ -265,47 +247,6 @@ std::vector<Culprit> find_culprits(const Report &report) {
     return list;
 }
 
-// --- CPU time -----------------------------------------------------------------------------------------
-
-// As a reader finds it: libc's internal names have underscores in front of the known ones.
-std::string shown_name(const Frame &frame) {
-    return is_of_libc(frame) ? plain_name(frame.function) : source_name(frame.function);
-}
-
-std::vector<Burner> find_burners(const Report &report) {
-    // By place, leaf and module, and by what the program asked OpenMP for.
-    std::map<std::tuple<std::string, std::string, std::string, const OpenmpConstruct *>, Burner> map;
-    for (const std::vector<Site> *burns : {&report.burns, &report.burns_one})
-        for (const Site &site : *burns) { // by share: the first has the line
-            if (site.stack.empty())
-                continue;
-            const Frame &leaf = site.stack.front();
-            const Place place = place_of(site.stack);
-            // What the interpreter does for a Python function is that function's doing.
-            const bool interprets = is_python(leaf) && ends_with(place.file, ".py");
-            const std::string name = interprets ? place.function : shown_name(leaf);
-            const OpenmpConstruct *construct = openmp_construct(site.stack);
-            const auto [at, is_new] = map.try_emplace({place.function, name, leaf.module, construct});
-            Burner &burner = at->second;
-            if (is_new) {
-                burner.place = place;
-                burner.leaf = name;
-                burner.module = leaf.module;
-                burner.is_own = leaf.is_user || interprets;
-                burner.openmp = construct;
-                if (const Frame *called = interprets ? nullptr : called_frame(site.stack))
-                    burner.called = shown_name(*called);
-            }
-            (burns == &report.burns ? burner.share : burner.share_one) += site.share;
-        }
-    std::vector<Burner> list;
-    for (auto &[key, burner] : map)
-        list.push_back(std::move(burner));
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Burner &a, const Burner &b) { return a.share > b.share; });
-    return list;
-}
-
 // --- locks that threads take by turns ------------------------------------------------------------------
 
 constexpr std::uint64_t kFewLooks = 20; // at a holder
@@ -389,22 +330,6 @@ double delayed_by_others(const Point &point) {
 }
 
 } // namespace
-
-Place place_of(const std::vector<Frame> &stack) {
-    const Frame *found = nullptr;
-    for (const Frame &frame : stack)
-        if (frame.is_user &&
-            (found == nullptr || (ends_with(frame.file, ".py") && !ends_with(found->file, ".py"))))
-            found = &frame;
-    if (found == nullptr)
-        return {};
-    if (!found->function.empty())
-        return {source_name(found->function), found->file, found->line, "", ""};
-    Frame body = *found;
-    if (body.begin != 0)
-        body.offset = body.begin;
-    return {"", found->file, found->line, frame_name(*found), frame_name(body)};
-}
 
 std::string name_of_lock(const Lock &lock) {
     Frame at;

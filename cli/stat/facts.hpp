@@ -9,22 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "stat/burners.hpp"
 #include "stat/lock_table.hpp"
 #include "stat/openmp.hpp"
 #include "stat/report.hpp"
 #include "stat/rules.hpp"
+#include "stat/stack_place.hpp"
 
 namespace thrum::stat {
-
-// Where in the program something happens: its own function nearest to the event.
-struct Place {
-    std::string function, file;
-    int line = 0;
-    std::string code; // without a function's name: "prog+0x1234"
-    std::string body; // likewise, where the function begins; without that, as `code`
-    bool is_known() const { return !function.empty() || !code.empty(); }
-};
-Place place_of(const std::vector<Frame> &stack);
 
 // What threads wait or burn CPU time for, with one remedy: a function with a hidden lock, the allocator, the interpreter
 // lock of Python, or a lock of the program's own.
@@ -46,17 +38,6 @@ struct Culprit {
     double wait_share = 0;     // of all lock waits
     // Shares of CPU time that go there, with the most threads and with the fewest.
     double burned = 0, burned_one = 0;
-};
-
-// A function that CPU time goes to, itself and in what it calls for its own sake.
-struct Burner {
-    Place place;
-    std::string leaf;    // the innermost function
-    std::string module;  // that it is in
-    std::string called;  // the library's function that the program calls; empty: none
-    bool is_own = false; // that is the program's
-    const OpenmpConstruct *openmp = nullptr;
-    double share = 0, share_one = 0;
 };
 
 // How much of CPU time goes to a function of the program with all that it calls, calls that lock and unlock left out; and by

@@ -214,6 +214,11 @@ bool begins_with(const std::string &text, const char *beginning) {
     return text.compare(0, std::strlen(beginning), beginning) == 0;
 }
 
+bool ends_with(const std::string &text, const char *end) {
+    const std::size_t length = std::strlen(end);
+    return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
+}
+
 std::string file_name(const std::string &path) {
     return path.substr(path.rfind('/') + 1);
 }

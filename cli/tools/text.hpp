@@ -30,6 +30,7 @@ std::string cut(const std::string &text, std::size_t bytes);
 std::string shell_line(const std::vector<std::string> &words);
 
 bool begins_with(const std::string &text, const char *beginning);
+bool ends_with(const std::string &text, const char *end);
 template <typename List>
 bool begins_with_any(const std::string &text, const List &beginnings) {
     for (const char *beginning : beginnings)
