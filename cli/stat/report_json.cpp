@@ -150,6 +150,7 @@ Json thread_json(const Thread &thread) {
             {"end", json_number(thread.end, kSeconds)},
             {"cpu", json_number(thread.cpu, kSeconds)},
             {"run_delay", json_number(thread.run_delay, kSeconds)},
+            {"slept_long", json_number(thread.slept_long, kSeconds)},
             {"cpus", json_text(thread.cpus)},
             {"policy", json_text(policy_of(thread.scheduling))},
             {"nice", thread.scheduling.is_known() ? Json(int{thread.scheduling.nice}) : Json()},
@@ -243,6 +244,7 @@ Json kernel_wait_json(const KernelWait &wait) {
     object["is_device"] = wait.is_device;
     object["samples"] = wait.samples;
     object["threads"] = wait.threads;
+    object["at_once"] = json_number(wait.at_once, 2);
     object["stack"] = json_array(wait.stack, frame_json);
     return object;
 }

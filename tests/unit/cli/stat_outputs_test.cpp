@@ -331,6 +331,20 @@ wrong |= {f'{name} was in no report' for name in objects - seen}
 print(*sorted(wrong), sep=', ', end='')
 )";
 
+// By that a herd and a pool that polls are known.
+TEST(StatOutputs, TheJsonHasHowManyWaitAtOnceAndLongSleeps) {
+    thrum::stat::Report report = report_that_scales();
+    thrum::stat::KernelWait wait;
+    wait.threads = 7;
+    wait.at_once = 3.5;
+    report.kernel_waits = {wait};
+    report.threads.front().slept_long = 0.25;
+    const std::string json = json_of(report);
+    EXPECT_EQ(json_value(json, "[w['at_once'] for w in d['kernel_waits']], d['threads'][0]['slept_long'], "
+                               "d['threads'][1]['slept_long']"),
+              "[3.5] 0.25 0.0");
+}
+
 // What no machine has all of, in a report that is made up; runs of each kind besides.
 TEST(StatOutputs, ThePageOfTheJsonHasEachMember) {
     thrum::stat::Report whole = report_that_scales(), other = report_of_random();
