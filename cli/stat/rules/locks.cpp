@@ -117,8 +117,22 @@ Confidence confidence_by_waits(const Facts &facts, const Culprit &culprit) {
     return probable ? Confidence::kMedium : Confidence::kLow;
 }
 
+constexpr double kIdle = 0.2; // CPUs: threads that use no more together do not compute with a lock held
+
+// Threads that do not run can neither fight for a lock nor hand it over. Those of an idle pool wait for it now and then, while
+// its holder has no CPU for other programs' sake: then nothing is lost by the lock.
+bool is_idle(const Facts &facts) {
+    return !facts.report.points.empty() && facts.parallelism < kIdle;
+}
+
+// An interpreter's lock is taken by every thread that wakes up, however little it does then.
+bool is_of_idle_interpreter(const Facts &facts, const Culprit &culprit) {
+    return culprit.kind == Culprit::kInterpreter && !facts.is_compared() && is_idle(facts);
+}
+
 Confidence confidence_of(const Facts &facts, const Culprit &culprit) {
-    const bool is_doubtful = culprit.lock != nullptr && culprit.lock->lock.may_be_tasks;
+    const bool is_doubtful = (culprit.lock != nullptr && culprit.lock->lock.may_be_tasks) ||
+                             is_of_idle_interpreter(facts, culprit);
     const bool is_known = !is_lock_by_looks(facts, culprit);
     const Confidence most = is_doubtful           ? Confidence::kLow
                             : is_known            ? Confidence::kHigh
@@ -239,14 +253,6 @@ bool is_held_in_calm(const Facts &facts, const Culprit &culprit) {
 bool is_held_asleep(const Facts &facts, const Culprit &culprit) {
     return culprit.kind == Culprit::kOwn && !is_inverted(facts, culprit) &&
            (is_seen_asleep(facts, culprit) || is_held_in_calm(facts, culprit));
-}
-
-constexpr double kIdle = 0.2; // CPUs: threads that use no more together do not compute with a lock held
-
-// Threads that do not run can neither fight for a lock nor hand it over. Those of an idle pool wait for it now and then, while
-// its holder has no CPU for other programs' sake: then nothing is lost by the lock.
-bool is_idle(const Facts &facts) {
-    return !facts.report.points.empty() && facts.parallelism < kIdle;
 }
 
 constexpr double kWithin = 0.75; // of one thread's CPU time under one lock: that lock is around everything

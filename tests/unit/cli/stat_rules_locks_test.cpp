@@ -447,6 +447,22 @@ TEST(StatRules, PythonsLock) {
     EXPECT_NE(report.findings.front().cause.find("Python"), std::string::npos);
 }
 
+// Threads that mostly wait for answers take it whenever one comes; the holder may have no CPU for other programs' sake. One run
+// of a program that hardly computes does not tell more.
+TEST(StatRules, AnIdleInterpretersLockIsNoCause) {
+    const auto confidence = [](double cpu) {
+        Case made;
+        made.point(8, 1, cpu, 0, 150).doing(Doing::kRunning, cpu).doing(Doing::kLockWait, 0.6);
+        made.waits({library("pthread_cond_timedwait"), library("PyEval_RestoreThread", "python3.11"),
+                    library("_PyEval_EvalFrameDefault", "python3.11")},
+                   70);
+        EXPECT_EQ(rules_of(made.concluded()), "one-lock");
+        return made.report.findings.front().confidence;
+    };
+    EXPECT_EQ(confidence(0.05), Confidence::kLow);
+    EXPECT_GE(confidence(0.95), Confidence::kMedium);
+}
+
 // Numpy's, libcrypto's and libc's locks are not Python's, although Python called them.
 TEST(StatRules, LocksOfModulesAreNotPythons) {
     Frame script = own("train", 12);
