@@ -426,6 +426,70 @@ class Coroutine {
 
 } // namespace
 
+namespace {
+
+// A handler that computes for many slices, and then waits in the kernel, at the first places that ticks spare. From the first on
+// another thread can run in its place. The thread is stepped no more when the last is left: it may be preempted.
+struct WaitsInSwitch {
+    static constexpr int kPlaces = 20;
+    static inline std::atomic<int> places, moved, preempted;
+    static inline std::atomic<bool> waits, other_waits;
+
+    static void take(int, siginfo_t *, void *context) {
+        auto *frame = static_cast<ucontext_t *>(context);
+        if (!inside_is_spared(Steps::pc_of(frame)))
+            return;
+        constexpr timespec kNap{0, 100000};
+        const pid_t before = kernel_thread();
+        waits = true;
+        while (!other_waits) {
+        }
+        const uint64_t preemptions_before = preemptions();
+        for (const uint64_t end = in_us(10 * uint64_t{kShort}); thrum_now() < end;) {
+        }
+        preempted += preemptions() != preemptions_before;
+        nanosleep(&kNap, nullptr);
+        moved += kernel_thread() != before;
+        if (++places == kPlaces)
+            frame->uc_mcontext.gregs[REG_EFL] &= ~Steps::kTrapFlag;
+    }
+};
+
+} // namespace
+
+// It stays where it is: so the mask that the switch installs is still that of its worker.
+TEST_F(MasksPlain, OfASwitchInWhichAHandlerWaits) {
+    const Preempting preempting(2, THRUM_PREEMPT_LEND, kShort);
+    WaitsInSwitch::places = WaitsInSwitch::moved = WaitsInSwitch::preempted = 0;
+    WaitsInSwitch::waits = WaitsInSwitch::other_waits = false;
+    struct sigaction action = {}, before = {};
+    action.sa_sigaction = WaitsInSwitch::take;
+    action.sa_flags = SA_SIGINFO;
+    ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+    std::atomic<bool> over{false};
+    thrum_attr_t attr = attr_queued();
+    ASSERT_EQ(thrum_attr_set_worker(&attr, 1), 0);
+    Light switches(
+        [&] {
+            const auto coroutine = std::make_unique<Coroutine>();
+            coroutine->go();
+            Steps::run(0, 0, [&] { coroutine->go(); });
+            EXPECT_EQ(is_blocked(SIGTERM), thrum_worker_self() != 0);
+            over = true;
+        },
+        &attr);
+    wait_for(WaitsInSwitch::waits);
+    Light computes([&] { wait_for(over); }, &attr);
+    WaitsInSwitch::other_waits = true;
+    switches.join();
+    computes.join();
+    EXPECT_EQ(sigaction(SIGTRAP, &before, nullptr), 0);
+    EXPECT_EQ(WaitsInSwitch::places, WaitsInSwitch::kPlaces);
+    EXPECT_EQ(WaitsInSwitch::preempted, 0);
+    EXPECT_EQ(WaitsInSwitch::moved, 0);
+    EXPECT_FALSE(is_blocked(SIGTERM));
+}
+
 // ... wherever in the call it is moved away and back: the mask is chosen for the worker on which it is installed.
 TEST_F(MasksPlain, OfAThreadThatIsMovedAwayAndBackInTheCall) {
     in_stepped_thread([] {
