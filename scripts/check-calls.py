@@ -5,7 +5,8 @@
 Which object needs which is read from their symbols by nm. Two things hold:
 
 - From one folder to another a symbol is needed only downwards, but for those that src/sched/upward.h declares, and three
-  that context.S needs: these are all that sched and arch ask of folders above them, and each is needed.
+  that context.S needs: these are all that sched and arch ask of folders above them, and each is needed. On x86-64 context.S also
+  needs two to leave a region.
 - Inside a folder no cycle has more than three objects. preempt_pending is left out: leave() calls it, at the end of
   each region, so that whatever has regions needs it.
 
@@ -23,6 +24,7 @@ import sys
 ORDER = "base arch os kthread context sched preempt sync inspect runtime".split()
 UPWARD = "src/sched/upward.h"
 FROM_ARCH = {"thrum_worker", "unit_main", "unit_ended"}  # context.S begins and ends units
+FROM_X86_64 = {"thrum_nopreempt", "preempt_pending"}  # ... and leaves the region of one that has yielded
 LARGEST = 3
 EVERYWHERE = {"preempt_pending"}
 
@@ -88,7 +90,8 @@ def knots(graph):
 
 def faults(defined, needed, upward, largest=LARGEST):
     """What is against the order, a line each. `upward`: the names in sched's header of calls upwards."""
-    named = {"arch": FROM_ARCH, "sched": upward & set(defined)}
+    from_arch = FROM_ARCH | (FROM_X86_64 if "src/arch/x86_64/context" in needed else set())
+    named = {"arch": from_arch, "sched": upward & set(defined)}
     unused = {place: set(symbols_named) for place, symbols_named in named.items()}
     names = sorted(set(needed) | set(defined.values()))
     graph = {place: {name: set() for name in names if folder(name) == place} for place in ORDER}
