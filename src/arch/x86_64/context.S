@@ -30,16 +30,35 @@
     fnstcw  4(%rsp)
     .endm
 
+// The stack pointer is at a frame that save_frame has made, on whichever stack.
+    .macro at_frame
+    .cfi_def_cfa %rsp, 64
+    .cfi_offset %rip, -8
+    .cfi_offset %rbp, -16
+    .cfi_offset %rbx, -24
+    .cfi_offset %r12, -32
+    .cfi_offset %r13, -40
+    .cfi_offset %r14, -48
+    .cfi_offset %r15, -56
+    .endm
+
+    .macro restore register, left
+    popq    %\register
+    .cfi_def_cfa_offset \left
+    .cfi_restore %\register
+    .endm
+
     .macro restore_registers
     ldmxcsr (%rsp)
     fldcw   4(%rsp)
     addq    $8, %rsp
-    popq    %r15
-    popq    %r14
-    popq    %r13
-    popq    %r12
-    popq    %rbx
-    popq    %rbp
+    .cfi_def_cfa_offset 56
+    restore r15, 48
+    restore r14, 40
+    restore r13, 32
+    restore r12, 24
+    restore rbx, 16
+    restore rbp, 8
     .endm
 
     .macro resume_frame
@@ -58,6 +77,7 @@
     jmp     8b
     .previous
     movq    %rcx, %rsp
+    at_frame
     .endm
 
 // To rcx, in a way that the CPU predicts (arch_return.h). Uses edx.
@@ -87,7 +107,10 @@ arch_switch:                            // (rdi: save, rsi: next)
     movq    %rdx, (%rdi)                // from here on others may resume the unit that was left
 5:  resume_frame
 
+    .cfi_endproc
     .subsection 1
+    .cfi_startproc
+    at_frame
 6:  movq    %rsp, %rdx
     movq    thrum_worker@gottpoff(%rip), %rax
     movq    %fs:(%rax), %rax
@@ -103,8 +126,8 @@ arch_switch:                            // (rdi: save, rsi: next)
     jmp     8b
 9:  movq    %rcx, %rsp
     jmp     5b
-    .previous
     .cfi_endproc
+    .previous
     .size   arch_switch, . - arch_switch
 
     .p2align 4
@@ -134,9 +157,9 @@ arch_switch_begin:                      // (rdi: save, rsi: next)
     movq    %rcx, %rsp
     movq    %rdx, (%rdi)                // as in arch_switch
     restore_registers
-    .cfi_adjust_cfa_offset -56
     popq    %rcx
-    .cfi_adjust_cfa_offset -8
+    .cfi_def_cfa_offset 0
+    .cfi_register %rip, %rcx
     jmp     *%rcx
     .cfi_endproc
     .size   arch_switch_begin, . - arch_switch_begin
@@ -157,22 +180,9 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     movq    (%rsi), %rcx
     movq    %rsp, %rdx
     movq    %rcx, %rsp                  // a frame of the form of all the others, whose address to resume at may be 1
-    .cfi_def_cfa_offset 64
-    .cfi_offset %rbp, -16
-    .cfi_offset %rbx, -24
-    .cfi_offset %r12, -32
-    .cfi_offset %r13, -40
-    .cfi_offset %r14, -48
-    .cfi_offset %r15, -56
+    at_frame
     movq    %rdx, (%rdi)                // as in arch_switch
     restore_registers
-    .cfi_def_cfa_offset 8
-    .cfi_restore %rbp
-    .cfi_restore %rbx
-    .cfi_restore %r12
-    .cfi_restore %r13
-    .cfi_restore %r14
-    .cfi_restore %r15
     popq    %rcx
     .cfi_def_cfa_offset 0
     .cfi_register %rip, %rcx
@@ -180,6 +190,7 @@ arch_switch_and_return:                 // (rdi: save, rsi: next, whose register
     jne     2f
     .cfi_def_cfa_offset 8
     .cfi_offset %rip, -8
+    nop                                 // unwinders look up what is before a return address
 1:  movq    thrum_nopreempt@gottpoff(%rip), %rax // here also from the other switches: then r9 is anything
     decl    %fs:(%rax)
     jz      3f
@@ -210,12 +221,10 @@ arch_call:                              // (rdi: child, rsi: parent, rdx: save, 
     save_frame
     movq    %rsp, %rax
     movq    %rcx, %rsp
-    .cfi_remember_state
     .cfi_undefined %rip
     movq    %rax, (%rdx)                // from here on others may resume the caller
     call    unit_main
     wait_and_take %rax                  // unit_main returned the next unit
-    .cfi_restore_state
     resume_frame
     .cfi_endproc
     .size   arch_call, . - arch_call
