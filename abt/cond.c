@@ -65,7 +65,7 @@ static ARCH_CALLED_BY_NAME uint64_t cond_wait(ABT_cond cond, ABT_mutex mutex, co
     ABT_CHECK_HANDLE(mutex, ABT_ERR_INV_MUTEX);
     return wait_until(cond_of(cond), mutex, TIMER_NEVER, place);
 }
-ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_cond_wait, (ABT_cond cond, ABT_mutex mutex), cond_wait, cond, mutex)
+ARCH_RETURN_BY_PLACE(ABT_EXPORT int, ABT_cond_wait, (ABT_cond cond, ABT_mutex mutex), cond_wait, cond, mutex)
 
 ABT_EXPORT int ABT_cond_timedwait(ABT_cond cond, ABT_mutex mutex, const struct timespec *abstime) {
     ABT_CHECK_HANDLE(cond, ABT_ERR_INV_COND);

@@ -59,7 +59,7 @@ static ARCH_CALLED_BY_NAME uint64_t eventual_wait(ABT_eventual handle, void **va
         *value = eventual->value;
     return arch_return(ABT_SUCCESS, jumps);
 }
-ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_eventual_wait, (ABT_eventual eventual, void **value), eventual_wait,
+ARCH_RETURN_BY_PLACE(ABT_EXPORT int, ABT_eventual_wait, (ABT_eventual eventual, void **value), eventual_wait,
                      eventual, value)
 
 static int wait_until(struct eventual *eventual, void **value, uint64_t deadline) {
@@ -166,7 +166,7 @@ static ARCH_CALLED_BY_NAME uint64_t future_wait(ABT_future handle, void *unused,
     }
     return arch_return(ABT_SUCCESS, jumps);
 }
-ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_future_wait, (ABT_future future), future_wait, future, NULL)
+ARCH_RETURN_BY_PLACE(ABT_EXPORT int, ABT_future_wait, (ABT_future future), future_wait, future, NULL)
 
 ABT_EXPORT int ABT_future_test(ABT_future handle, ABT_bool *is_ready) {
     ABT_CHECK_HANDLE(handle, ABT_ERR_INV_FUTURE);

@@ -112,7 +112,7 @@ static inline struct abt_thread *abt_pool_take_oldest(struct abt_pool *pool) {
     return thread;
 }
 
-/* The oldest, in whose place `thread`, which is ready then, goes to the end. NULL: there is none, and nothing is changed. As
+/* The oldest, in whose place `thread`, which is ready then, goes to the end. NULL: there is none, and `thread` stays out. As
  * abt_pool_push_own and abt_pool_take_oldest one after the other; leaves the list, after abt_pool_begin_own. */
 static inline struct abt_thread *abt_pool_rotate_own(struct abt_pool *pool, struct abt_thread *thread) {
     abt_pool_look_at_inbox(pool);

@@ -181,7 +181,7 @@ static ARCH_CALLED_BY_NAME uint64_t thread_yield(const void *unused, const void 
     leave();
     return arch_return(yield_slowly(), false);
 }
-ARCH_RETURN_BY_PLACE(ABT_EXPORT, ABT_thread_yield, (void), thread_yield, NULL, NULL)
+ARCH_RETURN_BY_PLACE(ABT_EXPORT int, ABT_thread_yield, (void), thread_yield, NULL, NULL)
 
 ABT_EXPORT int ABT_thread_yield_to(ABT_thread handle) {
     struct abt_thread *self = abt_self();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a unit waits for, recorded for inspection from outside (src/inspect); nothing here decides by it.
+/* What a unit waits for, recorded for inspection from outside (src/inspect) and to detect misuse.
  *
  * `awaits` of a unit: one of these in the topmost byte, with AWAITS_TIMED if the wait has a deadline, and below it
  * the address of the object. The unit writes it before it announces itself. The waker clears it (unit_wake,

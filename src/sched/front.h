@@ -38,7 +38,7 @@ static inline struct thrum_unit *front_host(void) {
 
 /* A thread of the front end's is a unit whose function is `entry`. What its argument points to has, at these offsets, a pointer to the
  * function that what inspects shows, and 32 bits that are `waits` while the thread waits. `exits` is called with that argument in the place of the rest of `entry`, when such a unit
- * ends from within and its stack is unwound. Before that `must_return` is asked: the line to abort with, or NULL. r/o while a runtime is there; all 0 without a front end. */
+ * ends from within and its stack is unwound. Before that `must_return` is asked: the line to abort with, or NULL. r/o while a runtime is there, but for `primary`; all 0 without a front end. */
 struct front_shape {
     void *(*entry)(void *);
     size_t function, state;

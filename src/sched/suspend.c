@@ -83,7 +83,7 @@ static ARCH_CALLED_BY_NAME uint64_t suspend_from(const void *unused, const void 
     int error = thrum_suspend_until(TIMER_NEVER);
     return arch_return(error == ETIMEDOUT ? 0 : error, !unit_was_left_from(place));
 }
-ARCH_RETURN_BY_PLACE(, thrum_suspend, (void), suspend_from, NULL, NULL)
+ARCH_RETURN_BY_PLACE(int, thrum_suspend, (void), suspend_from, NULL, NULL)
 
 bool unit_take_suspended(struct thrum_unit *unit) {
     uint32_t permit = load_relaxed(&unit->permit);

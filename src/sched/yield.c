@@ -79,7 +79,7 @@ void thrum_yield(void) {
             idle_wake_check(&runtime.idle);
             worker->current = next;
             count_one(&worker->counters.switches);
-            (void)arch_switch_and_return(&self->sp, next); /* a jump */
+            (void)arch_switch_and_return(&self->sp, next); /* with optimisation a jump */
             return;
         }
     }

@@ -58,21 +58,16 @@ void thrum_cond_init(thrum_cond_t *cond) {
     *cond_of(cond) = (struct cond){.mutex = NULL};
 }
 
-static ARCH_CALLED_BY_NAME uint64_t cond_wait_from(struct cond *cond, struct mutex *mutex,
+static ARCH_CALLED_BY_NAME uint64_t cond_wait_from(thrum_cond_t *cond, thrum_mutex_t *mutex,
                                                    const void *place) {
+    if (is_null(cond) || is_null(mutex))
+        misuse_null("thrum_cond_wait");
     unit_leaves_from(place);
-    cond_wait(cond, mutex, TIMER_NEVER);
+    cond_wait(cond_of(cond), mutex_of(mutex), TIMER_NEVER);
     return arch_return(0, !unit_was_left_from(place));
 }
-ARCH_RETURN_BY_PLACE(static, cond_wait_by_place, (struct cond * cond, struct mutex *mutex), cond_wait_from,
-                     cond, mutex)
-
-/* The last call is a jump. */
-void thrum_cond_wait(thrum_cond_t *cond, thrum_mutex_t *mutex) {
-    if (is_null(cond) || is_null(mutex))
-        misuse_null(__func__);
-    cond_wait_by_place(cond_of(cond), mutex_of(mutex));
-}
+ARCH_RETURN_VOID_BY_PLACE(thrum_cond_wait, (thrum_cond_t * cond, thrum_mutex_t *mutex), cond_wait_from, cond,
+                          mutex)
 
 int thrum_cond_wait_until(thrum_cond_t *cond, thrum_mutex_t *mutex, uint64_t deadline) {
     if (is_null(cond) || is_null(mutex))

@@ -73,22 +73,16 @@ int thrum_event_try_wait(thrum_event_t *event) {
     return event_is_set(event_of(event)) ? 0 : EBUSY;
 }
 
-static ARCH_CALLED_BY_NAME uint64_t event_wait_from(struct event *event, const void *unused,
+static ARCH_CALLED_BY_NAME uint64_t event_wait_from(thrum_event_t *event, const void *unused,
                                                     const void *place) {
     (void)unused;
+    if (is_null(event))
+        misuse_null("thrum_event_wait");
     unit_leaves_from(place);
-    event_wait(event, AWAITS_EVENT, TIMER_NEVER);
+    event_wait(event_of(event), AWAITS_EVENT, TIMER_NEVER);
     return arch_return(0, !unit_was_left_from(place));
 }
-ARCH_RETURN_BY_PLACE(static, event_wait_by_place, (struct event * event), event_wait_from, event, NULL)
-
-/* The last call is a jump. */
-void thrum_event_wait(thrum_event_t *event) {
-    if (is_null(event))
-        misuse_null(__func__);
-    if (!event_is_set(event_of(event)))
-        event_wait_by_place(event_of(event));
-}
+ARCH_RETURN_VOID_BY_PLACE(thrum_event_wait, (thrum_event_t * event), event_wait_from, event, NULL)
 
 int thrum_event_wait_until(thrum_event_t *event, uint64_t deadline) {
     if (is_null(event))

@@ -139,14 +139,14 @@ static ARCH_CALLED_BY_NAME uint64_t lock_from(struct mutex *mutex, const void *u
     lock_slow(mutex, TIMER_NEVER);
     return arch_return(0, !unit_was_left_from(place));
 }
-ARCH_RETURN_BY_PLACE(static, lock_by_place, (struct mutex * mutex), lock_from, mutex, NULL)
+/* A backtrace has it in the place of thrum_mutex_lock, which jumps there if it is optimised. */
+ARCH_RETURN_BY_PLACE(static int, thrum_mutex_lock_slowly, (struct mutex * mutex), lock_from, mutex, NULL)
 
-/* The last call is a jump. */
 void thrum_mutex_lock(thrum_mutex_t *mutex) {
     if (is_null(mutex))
         misuse_null(__func__);
     if (!lock_fast(mutex_of(mutex)))
-        lock_by_place(mutex_of(mutex));
+        thrum_mutex_lock_slowly(mutex_of(mutex));
 }
 
 int thrum_mutex_lock_until(thrum_mutex_t *mutex, uint64_t deadline) {

@@ -77,21 +77,17 @@ int thrum_sem_try_wait(thrum_sem_t *sem) {
     return sem_take(sem_of(sem)) ? 0 : EBUSY;
 }
 
-static ARCH_CALLED_BY_NAME uint64_t wait_from(struct sem *sem, const void *unused, const void *place) {
+static ARCH_CALLED_BY_NAME uint64_t wait_from(thrum_sem_t *sem, const void *unused, const void *place) {
     (void)unused;
+    if (is_null(sem))
+        misuse_null("thrum_sem_wait");
+    if (sem_take(sem_of(sem)))
+        return arch_return(0, false);
     unit_leaves_from(place);
-    wait_slow(sem, TIMER_NEVER);
+    wait_slow(sem_of(sem), TIMER_NEVER);
     return arch_return(0, !unit_was_left_from(place));
 }
-ARCH_RETURN_BY_PLACE(static, wait_by_place, (struct sem * sem), wait_from, sem, NULL)
-
-/* The last call is a jump. */
-void thrum_sem_wait(thrum_sem_t *sem) {
-    if (is_null(sem))
-        misuse_null(__func__);
-    if (!sem_take(sem_of(sem)))
-        wait_by_place(sem_of(sem));
-}
+ARCH_RETURN_VOID_BY_PLACE(thrum_sem_wait, (thrum_sem_t * sem), wait_from, sem, NULL)
 
 int thrum_sem_wait_until(thrum_sem_t *sem, uint64_t deadline) {
     if (is_null(sem))

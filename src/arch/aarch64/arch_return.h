@@ -14,10 +14,14 @@ static inline uint64_t arch_return(int result, bool jumps) {
     return (uint64_t)(uint32_t)result;
 }
 
-/* Defines int name parameters, which is inner(first, second, where it was called from). */
-#define ARCH_RETURN_BY_PLACE(attributes, name, parameters, inner, first, second)                             \
-    attributes int name parameters {                                                                         \
+/* Defines the function type name parameters, which is inner(first, second, where it was called from); the second, of void. */
+#define ARCH_RETURN_BY_PLACE(type, name, parameters, inner, first, second)                                   \
+    type name parameters {                                                                                   \
         return (int)(uint32_t)inner(first, second, __builtin_return_address(0));                             \
+    }
+#define ARCH_RETURN_VOID_BY_PLACE(name, parameters, inner, first, second)                                    \
+    void name parameters {                                                                                   \
+        (void)inner(first, second, __builtin_return_address(0));                                             \
     }
 
 #endif

@@ -24,10 +24,10 @@ static inline uint64_t arch_return(int result, bool jumps) {
 /* Of `inner`. */
 #define ARCH_CALLED_BY_NAME __attribute__((used))
 
-/* Defines int name parameters, which is inner(first, second, where it was called from). */
-#define ARCH_RETURN_BY_PLACE(attributes, name, parameters, inner, first, second)                             \
-    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-parameter\"") attributes       \
-        __attribute__((naked, no_stack_protector, no_instrument_function)) int name parameters {             \
+/* Defines the function type name parameters, which is inner(first, second, where it was called from); the second, of void. */
+#define ARCH_RETURN_BY_PLACE(type, name, parameters, inner, first, second)                                   \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-parameter\"")                  \
+        __attribute__((naked, no_stack_protector, no_instrument_function)) type name parameters {            \
         __asm__("movq (%rsp), %rdx\n\t"                                                                      \
                 "subq $8, %rsp\n\t"                                                                          \
                 ".cfi_adjust_cfa_offset 8\n\t"                                                               \
@@ -50,5 +50,8 @@ static inline uint64_t arch_return(int result, bool jumps) {
                 "4:\tjmp *%rcx");                                                                            \
     }                                                                                                        \
     _Pragma("GCC diagnostic pop")
+
+#define ARCH_RETURN_VOID_BY_PLACE(name, parameters, inner, first, second)                                    \
+    ARCH_RETURN_BY_PLACE(void, name, parameters, inner, first, second)
 
 #endif
