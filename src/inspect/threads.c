@@ -240,6 +240,8 @@ static void describe_wait(const struct view *view, const struct thrum_unit *unit
                           struct inspect_thread *told) {
     told->state = INSPECT_WAITS;
     told->awaits = (uint8_t)awaits;
+    if (awaits_kind(unit->awaits) != awaits) /* the front end's thread says so itself */
+        return;
     told->object = awaits_object(unit->awaits);
     told->owner = owner_of(view, awaits, told->object);
     told->has_deadline = (unit->awaits & AWAITS_TIMED) != 0;
@@ -347,7 +349,7 @@ bool inspect_find(const struct inspect_source *source, uint64_t handle, struct i
 uint64_t inspect_awaited(const struct inspect_source *source, uint64_t handle, bool *has_deadline) {
     struct view view;
     struct thrum_unit unit;
-    struct inspect_thread thread;
+    struct inspect_thread thread = {.owner = 0};
     enum awaits awaits;
     if (handle % _Alignof(struct thrum_unit) != 0 || !view_open(&view, source) ||
         !memory_get(source, handle, &unit, sizeof unit) || !is_users(&unit) || unit.join == JOIN_ENDED ||
