@@ -370,8 +370,8 @@ struct abt_waitlist {
     struct abt_waiter *first, *last;
 };
 
-/* Between abt_wait_begin and abt_wait (direct.h) the waiter is put where its waker finds it, or this is called. Region and all:
- * front_wait_begin. */
+/* Between abt_wait_begin and abt_wait (direct.h) the waiter is put where its waker finds it, or this is called, which leaves the
+ * region that abt_wait_begin has entered. */
 LEAVES void abt_wait_not(struct abt_waiter *waiter);
 /* The waiter was taken from where it stood; it may be gone when this returns. */
 void abt_wake(struct abt_waiter *waiter);

@@ -162,12 +162,17 @@ void *yield_often(void *) {
 
 // An operation: one yield, that is, one switch.
 template <class R>
-double yield_two() {
+double yield_in(Function one, Function other) {
     typename R::template Group<2> group;
-    group.spawn(yield_often<R, 0>, nullptr);
-    group.spawn(yield_often<R, 0>, nullptr);
+    group.spawn(one, nullptr);
+    group.spawn(other, nullptr);
     group.join();
     return 2 * kYields;
+}
+
+template <class R>
+double yield_two() {
+    return yield_in<R>(yield_often<R, 0>, yield_often<R, 0>);
 }
 
 template <class R, int Where>
@@ -182,11 +187,7 @@ void *yield_there(void *) {
 // In two functions: the last call that the CPU knows of is not the one that is returned from.
 template <class R>
 double yield_in_two() {
-    typename R::template Group<2> group;
-    group.spawn(yield_there<R, 0>, nullptr);
-    group.spawn(yield_there<R, 1>, nullptr);
-    group.join();
-    return 2 * kYields;
+    return yield_in<R>(yield_there<R, 0>, yield_there<R, 1>);
 }
 
 template <class R>
